@@ -18,18 +18,18 @@ type SignInOptions = Omit<ServiceSender, 'pool'> & {
 }
 
 /**
- * Mails a sign-in link to the person to whom an email address belongs. Sends no mail if the email address belongs to
- * nobody.
+ * Mails a sign-in link to the person who owns an email address. Sends no mail if the email address belongs to nobody.
  */
 export const createMailSignInLink =
   ({ pool, outcomes, lanes }: PoolContext, options: SignInOptions): Task<'mail_sign_in_link'> =>
   async ({ requestId }) => {
     const wanted = await patiently(() => findSignInMail(pool, requestId))
-    // If the outcome of the mail were not recorded, a retry of the job would send the mail again.
+    // The outcome of the mail must be recorded, because a retry of the job would otherwise send the mail again.
     const record = (isDeferred: boolean) =>
       outcomes.record(() => recordSignInMail(pool, requestId, isDeferred))
     if (wanted === null) return await record(false)
-    // The mail host of a person may hang. Without a lane, the links to this person would then take all job slots.
+    // The mail host of a person may hang. The lane limits the jobs for this person, so that the sign-in links do not
+    // take all job slots.
     const receiver = `sign-in links of ${wanted.personId}`
     const turn = await lanes.enter(serviceLane(options.transport, receiver), receiver)
     if (!turn.granted) {

@@ -16,8 +16,8 @@ const TIMEOUT_MS = 5_000
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
 /**
- * Fetches the metadata document of an OAuth client from its URL. A stranger chooses the URL of an OAuth client's
- * metadata document, so the guarded HTTP client follows no redirect.
+ * Fetches the metadata document of an OAuth client from its URL. A stranger chooses this URL, so the guarded HTTP
+ * client follows no redirect.
  */
 export const createReadClientDocument =
   (
@@ -27,7 +27,8 @@ export const createReadClientDocument =
   async ({ documentId }) => {
     const url = await findWantedUrl(pool, documentId)
     if (url === null) return
-    // All documents belong to one sharer, so that strangers cannot take the slots of webhooks.
+    // All document fetches together count as one party in the sharing of the job slots, so that strangers cannot take
+    // the job slots of webhooks.
     const turn = await lanes.enter(`client document:${new URL(url).hostname}`, 'client documents')
     if (!turn.granted) return await queueDocument(pool, documentId, turn.returnInMs)
     try {

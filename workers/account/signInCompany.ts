@@ -18,14 +18,17 @@ export type CompanyOptions = {
 }
 
 const TIMEOUT_S = 5
-/** Sets the milliseconds after which the service fetches the identity provider's discovery document and keys again. */
+/**
+ * Sets the milliseconds for which the service keeps the identity provider's discovery document and keys in memory.
+ * Afterwards the service fetches them again.
+ */
 const FRESH_MS = 10 * 60_000
 
 /**
  * Performs both steps of a sign-in at the identity provider of the company (OpenID Connect Core §3.1). The first step
- * of a sign-in makes the URL of the identity provider’s sign-in page. The second step of a sign-in exchanges the
- * authorization code after the browser has returned from the identity provider. The operator chooses the identity
- * provider, so the provider may be at a private address.
+ * makes the URL of the identity provider’s sign-in page. The second step exchanges the authorization code after the
+ * browser has returned from the identity provider. The operator chooses the identity provider, so the provider may be
+ * at a private address.
  */
 export function createSignInCompany(
   { pool, outcomes, lanes }: PoolContext,
@@ -45,9 +48,10 @@ export function createSignInCompany(
   return async ({ signInId }) => {
     const signIn = await patiently(() => findCompanySignIn(pool, signInId))
     if (signIn?.state !== 'asked' && signIn?.state !== 'answered') return
-    // Strangers begin and answer sign-ins. Without a lane, an identity provider that hangs would take all job slots.
-    // The first step rarely asks the provider. In the lane of the second step, it would make a slow provider look fast.
-    // Each network is a sharer, so that the sign-ins of one stranger do not delay those of other networks.
+    // Strangers begin and answer sign-ins, so a lane limits the job slots that a hanging identity provider occupies.
+    // Each step has its own lane, because the first step rarely asks the provider and would make a slow provider look
+    // fast. Each network counts as a separate party, so that the sign-ins of one stranger do not delay those of other
+    // networks.
     const lane = `company sign-in:${signIn.state}`
     const turn = await lanes.enter(lane, `company sign-ins of ${signIn.network}`)
     if (!turn.granted) return await patiently(() => queueSignIn(pool, signInId, turn.returnInMs))
@@ -59,8 +63,8 @@ export function createSignInCompany(
         )
       } else {
         const end = await exchange(provider, baseUrl, signIn).catch(faultOf)
-        // An authorization code can be exchanged only once. If the outcome of the exchange of the authorization code is
-        // not recorded, the person must begin the sign-in again.
+        // An authorization code can be exchanged only once. If the outcome of the exchange is not recorded, the person
+        // must begin the sign-in again.
         await outcomes.record(() => endSignIn(pool, signInId, end))
       }
     } finally {

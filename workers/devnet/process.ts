@@ -1,4 +1,4 @@
-/** Finds the devnet process that still serves a state file although the service that owned the devnet was killed. */
+/** Finds the devnet process that still serves a state file after the service that started the process was killed. */
 import { spawnSync } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
@@ -16,7 +16,7 @@ const pidFile = (stateFile: string) => `${stateFile}.pid`
 
 /**
  * Writes two process ids to a file in the folder of the state file: the id of the devnet process, and the id of this
- * process, which owns the devnet.
+ * process, which started the devnet.
  */
 export async function recordProcess(
   stateFile: string,
@@ -26,14 +26,12 @@ export async function recordProcess(
 }
 
 /**
- * Ends the devnet process that a killed service left running. Does nothing if no killed service left a devnet process
- * running.
+ * Ends the devnet process that a killed service left running. Does nothing if there is no such process.
  *
- * @param salvage is called with the RPC URL of the devnet process while the devnet process still runs, to save the
- * chain state. If the call of `salvage` fails, the devnet process is ended nevertheless, because the last saved state
- * is at most a second old.
- * @throws Error if the service that owns the devnet is alive, because two services would overwrite each other's chain
- * state.
+ * @param salvage is called with the RPC URL of the devnet process before the process is ended, to save the chain state.
+ * If `salvage` fails, the devnet process is ended nevertheless, because the last saved state is at most a second old.
+ * @throws Error if the service that started the devnet is alive, because two services would overwrite each other's
+ * chain state.
  */
 export async function endOrphan(
   stateFile: string,

@@ -35,9 +35,8 @@ const LOGGED_BYTES = 1024
 
 /**
  * Makes one attempt to deliver an event to a webhook, and records the outcome of the attempt. The transaction that
- * records the outcome of a delivery attempt also queues the next attempt. If the service crashes before the outcome of
- * a delivery attempt is committed, the attempt is repeated with the same idempotency key. If the service crashes after
- * the outcome of a delivery attempt is committed, the attempt is not repeated.
+ * records the outcome also queues the next attempt. If the service crashes before this transaction is committed, the
+ * attempt is repeated with the same idempotency key. After a later crash, the attempt is not repeated.
  */
 export const createDeliverWebhook = (
   context: PoolContext,
@@ -130,8 +129,8 @@ function judge(
   answer: GuardedResponse,
   delivery: DueDelivery,
 ): Pick<AttemptResult, 'status' | 'retryInS'> {
-  // A forbidden network address stays forbidden, so a retry of the webhook delivery is useless. A retry of a webhook
-  // delivery to a forbidden address would only give an attacker more information.
+  // A forbidden network address stays forbidden, so a retry of the webhook delivery is useless. A retry would only give
+  // an attacker more information.
   if (!answer.ok && answer.kind === 'blocked') return { status: 'aborted', retryInS: null }
   const verdict = webhookVerdict(answer.ok ? answer.status : null)
   if (verdict !== 'retry') return { status: verdict, retryInS: null }
@@ -140,8 +139,8 @@ function judge(
 }
 
 /**
- * Shortens the text of an HTTP response for the delivery log. U+0000 is removed from the response text, because
- * PostgreSQL cannot store U+0000. The shortened response text must not end within a character.
+ * Shortens the text of an HTTP response for the delivery log. Removes U+0000, because PostgreSQL cannot store this
+ * character. The function never cuts a character in half.
  */
 function loggedPrefix(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, LOGGED_BYTES)

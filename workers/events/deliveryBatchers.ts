@@ -12,15 +12,15 @@ export type DeliveryBatchers = {
 }
 
 /**
- * Sets how webhook deliveries are batched. The batcher collects webhook deliveries for one batch while another batch
- * runs. A single webhook delivery never waits for a batch to fill.
+ * Sets how webhook deliveries are batched. While one batch runs, the batcher collects deliveries for the next batch. A
+ * single webhook delivery never waits for a batch to fill.
  */
 const BATCHING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
- * Creates the two delivery batchers for one database connection pool. Retries of webhook deliveries become due in
- * bursts, because deliveries that failed together are due together. One SQL statement handles up to 200 webhook
- * deliveries, so that even the last delivery of a burst is on time.
+ * Creates the two delivery batchers for one database connection pool. Deliveries that failed together are due again
+ * together, so retries come in bursts. One SQL statement handles up to 200 webhook deliveries, so that even the last
+ * delivery of a burst is on time.
  */
 export const createDeliveryBatchers = (pool: Pool): DeliveryBatchers => ({
   due: createBatcher({ ...BATCHING, run: (ids: string[]) => findDueDeliveries(pool, ids) }),

@@ -4,8 +4,7 @@
  *
  * The guarded HTTP client uses node:http instead of `fetch`, because `fetch` obeys HTTP_PROXY. With a proxy, a check of
  * the resolved address would be meaningless. `fetch` also inflates compressed bodies: 48 KB became 50 MB in 126 ms.
- * node:http does not inflate bodies and ignores HTTP_PROXY. The lookup hook of node:http can check the address to which
- * node:http connects.
+ * node:http ignores HTTP_PROXY and does not inflate bodies. Its lookup hook can check the address to which it connects.
  */
 import type { LookupAddress } from 'node:dns'
 import {
@@ -23,8 +22,8 @@ import { traced } from '../../shared/process/tracing.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
 
 /**
- * Limits how many bytes of an HTTP response are read. When this number of bytes of the response has been read, the
- * connection is closed.
+ * Limits how many bytes of an HTTP response are read. When the client has read this number of bytes, it closes the
+ * connection.
  */
 export const RESPONSE_BYTES_MAX = 64 * 1024
 
@@ -42,14 +41,14 @@ export type Resolve = (
 /** Decides which network addresses a request may reach. */
 export type OutboundPolicy = {
   /**
-   * Allows requests to private, loopback and link-local addresses, and to any port. Only development needs requests to
-   * private, loopback and link-local addresses.
+   * Allows requests to private, loopback and link-local addresses, and to any port. Only development needs such
+   * requests.
    */
   allowPrivate: boolean
   /** Resolves host names to their addresses. By default the resolver of the operating system is used. */
   resolve?: Resolve
   /**
-   * Leaves out the trace id. A seller must not learn which purchases belong together.
+   * Leaves out the trace id, because a seller must not learn which purchases belong together.
    */
   hidesTrace?: true
 }
@@ -69,7 +68,7 @@ export type GuardedRequestParameters = OutboundPolicy & {
   /** Adds certificate authorities in PEM form for this request. */
   ca?: string
   /**
-   * Holds the owner whose open HTTP connections this request may reuse. If `kept` is absent, the HTTP connection is
+   * Names the owner of open HTTP connections that this request may reuse. If `kept` is absent, the HTTP connection is
    * closed after the response.
    */
   kept?: { by: KeptConnections; owner: string }
@@ -113,9 +112,8 @@ export type GuardedResponse =
   | Failure
 
 /**
- * Describes a failed HTTP request. The text `detail` may be shown to the tenant, because this text names no resolved
- * address. If `secured` is set, the TLS handshake had succeeded before the failure, so the server may have got the
- * request.
+ * Describes a failed HTTP request. The text `detail` names no resolved address, so it may be shown to the tenant. If
+ * `secured` is set, the TLS handshake had succeeded before the failure, so the server may have got the request.
  */
 type Failure = {
   ok: false
@@ -130,14 +128,16 @@ class BlockedError extends Error {
 }
 
 /**
- * Looks up a host name with c-ares, which reads /etc/hosts too. The usual lookup of the runtime blocks one of as many
- * threads as there are processors. Four names whose name server never answers then stopped the lookups of all projects.
+ * Looks up a host name with c-ares, which reads /etc/hosts too. The usual lookup of the runtime blocks a thread, and
+ * there are as many threads as processors. With that lookup, four host names whose name server never answers stopped
+ * the lookups of all projects.
  */
 const systemResolve: Resolve = (hostname, answer) => {
   Bun.dns.lookup(hostname, { backend: 'c-ares' }).then(
     (found) => answer(null, found),
     (error: Error & { code?: string }) => {
-      // The callers know the codes of getaddrinfo, which mean that no request was sent.
+      // The error gets the code that getaddrinfo would give, because the callers know these codes and conclude that no
+      // request was sent.
       const code = /ENOTFOUND|EFORMERR/.test(error.code ?? '') ? 'ENOTFOUND' : 'EAI_AGAIN'
       answer(Object.assign(new Error(error.message), { code }), [])
     },
@@ -145,8 +145,8 @@ const systemResolve: Resolve = (hostname, answer) => {
 }
 
 /**
- * Checks the addresses of a host before a connection is opened. Node calls the lookup hook for each connection, so the
- * checked address is the address to which Node connects.
+ * Checks the addresses of a host before a connection is opened. Node calls this lookup hook for each new connection, so
+ * the checked address is the address to which Node connects.
  */
 function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction {
   return (hostname, options, callback) => {
@@ -197,10 +197,9 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
 type Body = { body: Buffer; truncated: boolean }
 
 /**
- * Holds HTTP connections that stay open after a response, for a burst of requests to one receiver. Two owners never
- * share an HTTP connection, because one owner must not see the responses to the other owner. An idle HTTP connection is
- * closed before the first retry of a webhook delivery. Therefore the retry of a webhook delivery opens a new
- * connection.
+ * Keeps HTTP connections open after a response, for a burst of requests to one receiver. Two owners never share an HTTP
+ * connection, because one owner must not see the responses to the other owner. An idle connection is closed before the
+ * first retry of a webhook delivery, so the retry opens a new connection.
  */
 export type KeptConnections = { http: HttpAgent; https: HttpsAgent }
 
@@ -277,7 +276,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     const isSecured = () => {
       secured = { secured: true }
     }
-    // The handshake of a kept connection took place before this request.
+    // On a reused connection, the TLS handshake took place before this request.
     if (socket.connecting) socket.once('secureConnect', isSecured)
     else isSecured()
   })
@@ -316,8 +315,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     return { ok: false, kind: 'network', detail: faultOf(error), ms: ms(), ...secured }
   } finally {
     clearTimeout(timer)
-    // The call of `destroy` ends the HTTP connection if the service has read only a part of the response, or got no
-    // response.
+    // `destroy` closes the HTTP connection if the service has read only a part of the response, or has got no response.
     request.on('error', () => {})
     if (!isWhole) request.destroy()
   }
@@ -343,8 +341,8 @@ export async function guardedRequest(
 }
 
 /**
- * Returns the code of a network error, such as ECONNREFUSED. The message of a network error is not returned, because
- * the message could name the address to which the service connected.
+ * Returns the code of a network error, such as ECONNREFUSED. The message of the error is not returned, because it could
+ * name the address to which the service connected.
  */
 function faultOf(error: unknown): string {
   return errorCode(error) || 'connection failed'

@@ -26,7 +26,7 @@ import type { Transport } from './outbound/transport.ts'
 import { sendServiceMail, serviceLane } from './serviceMail.ts'
 
 /**
- * The module loads the code for purchases only when the first payment is announced, because this code takes 11 MB of
+ * The module loads the code for purchases only when it announces the first payment, because this code takes 11 MB of
  * memory, mostly for viem.
  */
 const purchases = () => import('../../sql/purse/purchases/purchases.ts')
@@ -45,7 +45,7 @@ type AnnounceOptions = {
 
 /**
  * Notifies the owner that a mail or a payment waits for approval. The notification mail holds a link to the page for
- * the decision. A mail that waits for approval is composed before it is announced.
+ * the decision. A mail that waits for approval is composed before the notification is sent.
  */
 export const createAnnounceApproval =
   (context: PoolContext, options: AnnounceOptions): Task<'announce_approval'> =>
@@ -54,7 +54,8 @@ export const createAnnounceApproval =
     const found = await patiently(() => announce({ pool, ...options }, approvalId))
     if (found === null) return
     const { approval, notice } = found
-    // The mail host of an approver may hang. Without a lane, the notices of one project would then take all job slots.
+    // The mail host of an approver may hang. The lane limits the jobs for one project, so that its notifications do not
+    // take all job slots.
     const lane = serviceLane(options.transport, `notices of ${approval.projectId}`)
     const turn = await context.lanes.enter(lane, approval.projectId)
     if (!turn.granted) {
@@ -68,8 +69,8 @@ export const createAnnounceApproval =
   }
 
 /**
- * Sends the event about a mail that waits for approval, and finds the notice that the service must mail to the owner.
- * Returns `null` if no person must be notified about the approval request.
+ * Sends the event about a mail that waits for approval, and finds the notification that the service must mail to the
+ * owner. Returns `null` if no person must be notified about the approval request.
  */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores
@@ -77,8 +78,8 @@ async function announce(stores: MailStores, approvalId: string) {
   if (approval?.state !== 'waiting') return null
   const { projectId, subject: messageId } = approval
   if (approval.kind === 'mail') {
-    // After the call of `heldBytes`, the bytes of the held mail stay the same, because the owner decides about exactly
-    // these bytes.
+    // `heldBytes` fixes the bytes of the mail that waits for approval, because the owner decides about exactly these
+    // bytes.
     if ((await heldBytes(stores, { projectId, messageId })) === null) return null
     if (!(await announceHeld(pool, approval))) return null
   }

@@ -10,7 +10,7 @@ import { queryTxt } from './queryTxt.ts'
  */
 export type Dns = {
   mx(name: string): Promise<{ priority: number; exchange: string }[]>
-  /** Returns IPv4 addresses first, because the mail reputation of a host more often belongs to its IPv4 address. */
+  /** Returns the IPv4 addresses first, because the mail reputation of a host more often belongs to its IPv4 address. */
   addresses(name: string): Promise<string[]>
   /** Returns each TXT record as one text, for which the strings of the TXT record are concatenated (RFC 7208 §3.3). */
   txt(name: string): Promise<string[]>

@@ -12,8 +12,8 @@ export type LookUp = (name: string, type: string) => Promise<string[] | string[]
 const TIMEOUT_MS = 2_000
 const TRIES = 2
 /**
- * The cache keeps a DNS record for less time than the lifetime (TTL) of most records, so that a change of a DNS record
- * takes effect soon. DNS resolvers cache a DNS record for a longer time.
+ * Sets how long the cache keeps a DNS record. This time is shorter than the lifetime (TTL) of most records, so that a
+ * change of a DNS record takes effect soon. DNS resolvers cache a DNS record for a longer time.
  */
 const KEPT_MS = 30_000
 /**
@@ -23,8 +23,8 @@ const KEPT_MS = 30_000
 const KEPT_BYTES = 16 * 1024 * 1024
 
 /**
- * If a name server does not answer, the service does not ask this server again for this many milliseconds, because each
- * query delays a mail for seconds.
+ * If a name server does not answer, the service sends it no query for this many milliseconds, because each query would
+ * delay a mail for seconds.
  */
 const SILENT_MS = 60_000
 const SILENT_NAMES_MAX = 10_000
@@ -34,8 +34,8 @@ type Answer = { records: Awaited<ReturnType<LookUp>> } | { none: Error }
 /**
  * Caches the DNS lookups of mail authentication for half a minute, because all messages of one sender need the same
  * records.
- * @param dns is the function that answers TXT queries. Bun's resolver splits a TXT record at every 255 bytes, which
- * breaks DKIM keys.
+ * @param dns answers TXT queries. Bun's resolver is not used for TXT, because it splits a TXT record at every 255
+ * bytes, which breaks DKIM keys.
  * @param servers lists each name server in the form `address[:port]`. An empty list stands for the name servers of the
  * operating system.
  */

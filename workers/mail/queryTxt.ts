@@ -92,7 +92,7 @@ async function ask(name: string, server: string, timeoutMs: number): Promise<Pac
   const { host, port } = parseServer(server)
   const query: Packet = {
     type: 'query',
-    // A query id and a port that an attacker cannot guess prevent the attacker from forging the DNS answer (RFC 5452).
+    // An attacker cannot guess the random query id and port, and so cannot forge the DNS answer (RFC 5452).
     id: randomInt(0x10000),
     flags: RECURSION_DESIRED,
     questions: [{ type: 'TXT', name }],
@@ -125,8 +125,8 @@ function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
   }
   const timer = setTimeout(() => end(null), timeoutMs)
   let again: Timer | undefined
-  // A DNS query over UDP that gets no answer is sent again soon, because a job waits for the answer. The service
-  // accepts the answer to any of the queries that it has sent for the same question.
+  // A UDP query without an answer is sent again soon, because a job waits for the answer. The service accepts the
+  // answer to any of the queries that it has sent for the same question.
   const send = (nextMs: number) => {
     socket.send(encode(query))
     again = setTimeout(() => send(nextMs * 2), nextMs)

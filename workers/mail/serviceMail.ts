@@ -16,17 +16,17 @@ export type ServiceSender = {
 }
 
 /**
- * Returns the lane for a mail in the name of the service. All mail to the smarthost shares one lane. @param receiver
- * names the lane on the direct route.
+ * Returns the lane (the queue of one destination) for a mail in the name of the service. All mail to the smarthost
+ * shares one lane. @param receiver names the lane if the mail goes directly to the mail hosts of its recipient.
  */
 export const serviceLane = ({ route }: Transport, receiver: string): string | null =>
   route === 'direct' ? receiver : null
 
 /**
  * Sends a mail in the name of the service to one recipient. Sends no mail to an address at a domain of this service,
- * because an agent must not read a person's link in an inbox of the agent. The domain of the recipient is checked for
- * each mail, because this service may have begun to serve the domain only recently.
- * @returns `isDeferred`, which is true if the receiving mail host asks for another delivery attempt.
+ * because an agent must not read a person's link in an agent's inbox. The domain is checked for each mail, because this
+ * service may have begun to serve the domain only recently.
+ * @returns an object whose `isDeferred` is true if the receiving mail host asks for another delivery attempt.
  */
 export async function sendServiceMail(
   { pool, mailDomain, transport, keyring }: ServiceSender,

@@ -36,7 +36,7 @@ export const createVerifyDomain =
     const verdict = verdictOf(records, findings)
     const now = new Date()
     const wantingSince = verdict === 'verified' ? null : (claim.wantingSince ?? now)
-    // Without this limit, the service would query name servers that never answer every minute for ever.
+    // Without this limit, the service would query dead name servers every minute for ever.
     const since = verdict === 'unknown' ? (claim.wantingSince ?? claim.createdAt) : wantingSince
     const wantingMs = since === null ? 0 : now.getTime() - since.getTime()
     const { status, recheckMs } = afterCheck(claim.status, verdict, wantingMs)

@@ -101,7 +101,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
   const removeOldRows = createRetention(pool)
   let sweeps = 0
   const stepsNow = (): Step[] => [
-    // The step that sums the hours runs before the step that deletes the minutes of these hours.
+    // The step that sums minutes to hours runs before the step that deletes these minutes.
     recordMinutes,
     recordHours,
     ...(sweeps % SWEEPS_PER_SEARCH === 0 ? SEARCHES : []),
@@ -121,7 +121,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
     log.warn({ err: error }, 'a step of the housekeeping failed; will retry')
   }
   // A step of the housekeeping may wait for a lock, for example while an operator rebuilds a table. The release of jobs
-  // has its own timer. Otherwise such a step would delay the mail and the payments of a dead worker pool.
+  // has its own timer, so that such a step does not delay the mail and the payments of a dead worker pool.
   const running = [createJobRelease(pool, log), sweep].map((work) =>
     repeat(work, (error) => log.warn({ err: error }, 'housekeeping failed; will retry')),
   )
@@ -148,7 +148,7 @@ function createJobRelease(pool: Pool, log: Logger): () => Promise<void> {
   }
 }
 
-/** Runs a function every SWEEP_MS. A turn is left out while the function still runs. */
+/** Runs a function every SWEEP_MS. Skips a run while the previous run of the function has not ended. */
 function repeat(work: () => Promise<void>, onError: (error: unknown) => void): Running {
   let current: Promise<void> | null = null
   const timer = setInterval(() => {
@@ -167,8 +167,8 @@ function repeat(work: () => Promise<void>, onError: (error: unknown) => void): R
 }
 
 /**
- * Adds messages to the search index that were stored before the search index existed. Each sweep of the housekeeping
- * adds a limited number of messages.
+ * Adds old messages to the search index, which were stored before the index existed. Each run of the housekeeping adds
+ * a limited number of messages.
  */
 async function indexOlderMessages(pool: Pool): Promise<void> {
   const older = await listUnindexed(pool, INDEXED_PER_SWEEP)

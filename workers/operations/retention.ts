@@ -11,14 +11,14 @@ const PROJECTS_AT_ONCE = 200
  */
 const TURN_MS = 1_000
 /**
- * Sets the minimum number of milliseconds between the starts of two passes of the retention sweep over all projects.
+ * Sets the minimum number of milliseconds between the starts of two passes over all projects.
  */
 const WALK_EVERY_MS = 300_000
 
 /**
- * Removes the expired rows of each project. Each call of the retention sweep reads the next projects. The sweep then
- * removes one batch of rows of each project in rotation, so that a large tenant does not delay other tenants. Several
- * processes share the retention sweep, because each process skips the rows that another process has locked.
+ * Removes the expired rows of each project. Each call continues with the next projects, and removes one batch of rows
+ * of each project in rotation, so that a large tenant does not delay others. Several processes share this work, because
+ * each process skips the rows that another process has locked.
  */
 export function createRetention(pool: Pool): () => Promise<void> {
   let after = WALK_START
@@ -30,7 +30,7 @@ export function createRetention(pool: Pool): () => Promise<void> {
       const { due, next } = await findDue(pool, after, PROJECTS_AT_ONCE)
       waiting = due
       after = next ?? WALK_START
-      // A pass of the retention sweep over all projects continues without a pause until the last project.
+      // Once begun, a pass over all projects continues without a pause up to the last project.
       restMs = next === null ? startedMs + WALK_EVERY_MS : startedMs
     }
     while (waiting.length > 0 && performance.now() - startedMs < TURN_MS) {

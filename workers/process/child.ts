@@ -3,10 +3,13 @@ import { setPriority } from 'node:os'
 
 const CHECK_MS = 250
 /**
- * An idle child process ends after this many milliseconds, because an idle child process takes some 60 MB of memory.
+ * Sets the milliseconds after which an idle child process ends, because it takes some 60 MB of memory.
  */
 const IDLE_MS = 30_000
-/** A child process with more memory than this many bytes ends at once, because its runtime keeps the memory. */
+/**
+ * Sets the bytes of memory above which a child process ends at once when it becomes idle, because its runtime does not
+ * return memory to the system.
+ */
 const IDLE_MAX_BYTES = 256 * 1024 * 1024
 const PAGE_BYTES = 4096
 /**
@@ -15,14 +18,14 @@ const PAGE_BYTES = 4096
  */
 const TICK_MS = 10
 /**
- * Limits the total elapsed time of one request to a child process. On a busy machine a child process must wait for a
+ * Limits the elapsed time of one request to a child process. On a busy machine a child process must wait for a
  * processor, so an honest request takes several times its processor time.
  */
 const WAIT_MAX_MS = 300_000
 /**
- * Sets the scheduling priority of a child process, so that the database, payments and API requests are served first.
- * With the priority 5, a child process gets a third of the time that a process of normal priority gets. With the
- * priority 10, a child process got a tenth of this time, and on a busy machine mail waited for minutes.
+ * Sets the scheduling priority (niceness) of a child process, so that the database, payments and API requests are
+ * served first. With the value 5, a child process gets a third of the time of a normal process. With the value 10 it
+ * got a tenth of this time, and on a busy machine mail waited for minutes.
  */
 const NICENESS = 5
 
@@ -35,7 +38,7 @@ type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: st
 /** Tells why a child process has given no answer. */
 type Fault = { fault: string; isAccident: boolean }
 
-/** Reports that a child process did not start, threw, died, or exceeded its limit of time or memory. */
+/** Reports that a child process did not start, threw an error, died, or exceeded its limit of time or memory. */
 export class ChildError extends Error {
   override readonly name = 'ChildError'
   /**
@@ -77,7 +80,8 @@ export type ChildProgram = { file: string; name: string; limits: ChildLimits }
 export type ChildLimits = { timeMaxMs: number; memoryMaxBytes: number }
 
 /**
- * Creates a set of child processes for one program. The caller limits how many of these child processes run at once.
+ * Creates a set of child processes for one program. The caller must limit how many of these child processes run at
+ * once.
  */
 export function createChildren<Request, Result>(program: ChildProgram): Children<Request, Result> {
   let idle: Child<Request, Result>[] = []
@@ -95,8 +99,7 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
         return answer
       } catch (error) {
         if (error instanceof ChildError) throw error
-        // Either the operating system could not start the child process, or the request did not reach the child
-        // process.
+        // The operating system could not start the child process, or the request did not reach the child process.
         const spentMs = performance.now() - startedMs
         const isUnstarted = child === undefined
         throw new ChildError(`${program.name}: ${error}`, spentMs, {
@@ -110,11 +113,14 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
 
 type Child<Request, Result> = {
   /**
-   * Sends a request to the child process. @throws if the child process cannot handle the request. After `ask` has
-   * thrown an error, the child process has ended.
+   * Sends a request to the child process. @throws if the child process cannot handle the request. The child process has
+   * ended when the error is thrown.
    */
   ask(request: Request): Promise<{ result: Result; cpuMs: number }>
-  /** Ends the child process if it stays idle. @returns false if it ends at once, because it holds much memory. */
+  /**
+   * Lets the child process wait idle for a while, and then ends it. @returns false if the child process ends at once,
+   * because it holds much memory.
+   */
   rest(): boolean
 }
 
@@ -127,8 +133,7 @@ function startChild<Request, Result>(
   let resting: ReturnType<typeof setTimeout> | undefined
   const child = Bun.spawn([process.execPath, file], {
     stdio: ['ignore', 'ignore', 'ignore'],
-    // The child process reads bytes that a stranger sent. The process gets no environment variables, because they
-    // contain secrets.
+    // The child process reads bytes from strangers, so it gets no environment variables, which contain secrets.
     env: {},
     serialization: 'advanced',
     ipc: (message: ChildAnswer<Result>) => answered(message),
@@ -189,9 +194,9 @@ function startChild<Request, Result>(
 }
 
 /**
- * Answers the requests of the parent process one after the other, and ends when the parent ends, even in the middle of
- * a request. The process ignores SIGTERM and SIGINT. systemd and a terminal send these signals to all processes of a
- * service at once, and the parent still waits for the answer then.
+ * Answers the requests of the parent process one after the other. Ends when the parent ends, even in the middle of a
+ * request. Ignores SIGTERM and SIGINT, because systemd and a terminal send them to all processes of a service at once,
+ * while the parent may still wait for an answer.
  */
 export function serveParent<Request, Result>(work: (request: Request) => Promise<Result>): void {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => {})
@@ -212,7 +217,7 @@ function yieldTo(pid: number): void {
   try {
     setPriority(pid, NICENESS)
   } catch {
-    // The scheduling priority cannot be set if the child process has already ended.
+    // If the child process has already ended, its scheduling priority cannot be set, and the error does not matter.
   }
 }
 

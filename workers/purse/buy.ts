@@ -40,8 +40,8 @@ type Options = {
   /** Holds the addresses to which the operator forbids payments, in lower case. */
   deniedPayees: ReadonlySet<string>
   /**
-   * Limits the gas of the cancellations and transfers of one project's purse in a UTC day. After this limit, the purse
-   * signs no payment. Null means no limit.
+   * Limits the gas that the cancellations and transfers of one project's purse may use in a UTC day. Above this limit,
+   * the purse signs no payment. Null means no limit.
    */
   dailyGas: number | null
 }
@@ -51,15 +51,18 @@ type Options = {
  * applies to all further attempts.
  */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
-/** A seller refuses a payment authorization that expires in less than this many seconds. */
+/**
+ * Sets the minimum number of seconds until a payment authorization expires, because a seller refuses an authorization
+ * that expires sooner.
+ */
 const EXPIRY_MARGIN_S = 6n
-/** Lists the HTTP methods whose requests may be repeated without a side effect (RFC 9110 §9.2.1). */
+/** Lists the HTTP methods whose requests can be repeated without a side effect (RFC 9110 §9.2.1). */
 const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
 
 /**
- * Makes a purchase: asks the seller for its price, signs one payment authorization within the mandates (spending
- * limits), and sends only this authorization. A purchase job that was interrupted continues from the stored state. When
- * the job continues, it signs nothing new and sends the same bytes again.
+ * Makes a purchase: asks the seller for the price, signs one payment authorization within the mandates (spending
+ * limits), and sends only this authorization. An interrupted purchase job continues from the stored state: it signs
+ * nothing new, and sends the same bytes again.
  */
 export const createBuy = (
   { pool, lanes, outcomes }: PoolContext,
@@ -169,13 +172,13 @@ export const createBuy = (
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
-        // If the database's reply to the commit was lost, the database may nevertheless have committed the signature.
-        // The purchase may then already be signed.
+        // If the database's reply to the commit was lost, the signature may nevertheless be stored. Therefore the code
+        // reads the purchase again.
         return resume(await findDuePurchase(pool, due.id))
     }
   }
 
-  /** Sends a signed purchase request again, because the job was interrupted or the seller has not decided. */
+  /** Sends a signed purchase request again, because the job was interrupted or because the seller has not decided. */
   async function resume(due: DuePurchase | null): Promise<void> {
     if (due?.state !== 'signed') return
     const started = await startSend(pool, due.id, await source(pool))
@@ -220,8 +223,8 @@ export const createBuy = (
   }
 
   /**
-   * Returns the facts about a purchase that the signatures of the seller prove. If the purchase request contained a
-   * credential, no text of the seller is stored, because the text could contain the secret.
+   * Returns the facts about a purchase that the seller's signatures prove. If the purchase request contained a
+   * credential, no text of the seller is stored, because this text could contain the secret.
    */
   async function proofs(due: DuePurchase, receipt: string | null, url: string) {
     const { terms } = due
@@ -260,7 +263,7 @@ export const createBuy = (
     if (due === null) return
     const delayMs = sellers.delayMs(due)
     if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
-    // A signed payment expires soon. Its lane is separate, because it must not queue behind purchases without a payment.
+    // A signed payment expires soon, so it has a separate lane and does not queue behind purchases without a payment.
     const step = due.state === 'signed' ? 'pay' : 'ask'
     const turn = await lanes.enter(`${step}:${due.projectId} ${due.host}`, due.projectId)
     if (!turn.granted) return queuePurchase(pool, due.id, new Date(Date.now() + turn.returnInMs))
@@ -273,7 +276,7 @@ export const createBuy = (
 
   async function carryOut(due: DuePurchase): Promise<void> {
     if (due.state === 'signed') return resume(due)
-    // The seller may already have acted on the request of the interrupted run.
+    // The seller may already have acted on the request that the interrupted run sent.
     if (due.state === 'asking' && !SAFE_METHODS.includes(due.method))
       return endUnsigned(due, CUT_OFF)
     if (due.state !== 'queued' && due.state !== 'asking') return

@@ -2,9 +2,9 @@
  * Turns a call of another server's MCP tool into an HTTP exchange, so that the same code makes purchases over HTTP and
  * MCP.
  *
- * The HTTP exchange follows MCP streamable HTTP and the x402 transport for MCP. The x402 challenge arrives as an MCP
- * tool result that reports an error. The request contains the payment in `_meta["x402/payment"]`, and the response
- * contains the settlement in `_meta["x402/payment-response"]`.
+ * The HTTP exchange follows MCP streamable HTTP and the x402 transport for MCP. A challenge (payment request) arrives
+ * as an MCP tool result that reports an error. The request contains the payment in `_meta["x402/payment"]`, and the
+ * response contains the settlement in `_meta["x402/payment-response"]`.
  */
 import {
   Client,
@@ -47,15 +47,15 @@ class UnreachedError extends Error {
  * Holds the first revision of MCP that has no sessions. A server that supports only this revision refuses `initialize`.
  */
 const MODERN = '2026-07-28'
-/** Limits the milliseconds within which a server must say that it supports the revision of MCP without sessions. */
+/** Limits the milliseconds within which a server must answer that it supports MCP without sessions. */
 const PROBE_MAX_MS = 5_000
 /** Lists the HTTP statuses whose responses have no body (Fetch Standard). */
 const NO_BODY = [204, 205, 304]
-/** Holds the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
+/** Holds the JSON-RPC error code of a challenge (payment request) in version 1 of the x402 transport for MCP. */
 const PAYMENT_REQUIRED = 402
 /**
- * Holds the HTTP status that stands for a refusal by the MCP tool. If the service repeated the call of the MCP tool,
- * the tool would refuse the call again.
+ * Holds the HTTP status that stands for a refusal by the MCP tool. The tool would refuse a repeated call again, so the
+ * service does not repeat the call.
  */
 const TOOL_FAILED = 422
 
@@ -135,7 +135,7 @@ type Connecting = Pick<ToolRequest, 'url' | 'headers'> & {
 
 /**
  * Connects to an MCP server in a revision of MCP with sessions. If the server refuses `initialize`, connects in the
- * first revision without sessions. If the server refuses this revision too, throws the first refusal.
+ * first revision without sessions. If this attempt is refused too, throws the error of `initialize`.
  */
 async function connect(connecting: Connecting): Promise<Connection> {
   try {
@@ -170,7 +170,7 @@ async function connectIn(mode: Mode, { url, headers = {}, fetch, restMs }: Conne
 
 const Result = z.looseObject({})
 
-/** Tells whether a server that refuses `initialize` may support the revision of MCP that does not have this method. */
+/** Tells whether a server that refuses `initialize` may support the revision of MCP without this method. */
 const mayBeModern = (error: unknown): boolean =>
   error instanceof ProtocolError ||
   (error instanceof SdkHttpError && [400, 404].includes(error.status))

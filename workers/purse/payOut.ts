@@ -4,7 +4,7 @@ import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
 /**
- * Requests the automatic payouts of a purse (the wallet of a project). A gas wallet sends the transactions of the
+ * Requests the due automatic payouts of purses (wallets of projects). A gas wallet sends the transactions of the
  * payouts.
  */
 export const createPayOut =

@@ -9,7 +9,7 @@ import {
 
 /**
  * Returns the response of a seller to a request without a secret. The buyer has paid for this response, so the service
- * also keeps a body that is not text and a part of a resource. Only a response above the size limit loses its body.
+ * also keeps bodies that are not text and partial resources. Only a body above the size limit is dropped.
  */
 export async function plainAnswer(answer: ReceivedAnswer): Promise<PurchaseAnswer> {
   return {

@@ -10,8 +10,8 @@ import { type Reserved, reserve, type Wanted } from '../../sql/purse/purchases/r
 const GROUP_MAX = 50
 
 /**
- * Reserves and signs payments from a purse (the wallet of a project). Payments that wait for the lock of one purse form
- * a group (docs/decisions/batching.md). Payments from different purses do not wait for each other.
+ * Reserves and signs payments from a purse (the wallet of a project). Payments that wait for the lock of one purse are
+ * signed together (docs/decisions/batching.md). Payments from different purses do not wait for each other.
  */
 export function createReservations(pool: Pool, source: KeyringSource, dailyGas: number | null) {
   const purses = new Map<string, { batcher: Batcher<Wanted, Reserved>; waiting: number }>()

@@ -23,17 +23,16 @@ import { mcpExchange } from './mcpExchange.ts'
 import { plainAnswer } from './plainAnswer.ts'
 
 /**
- * A seller that settles a payment on the chain must respond within this many milliseconds. If the seller does not
- * respond in time, the purchase request is repeated.
+ * Limits in milliseconds how long the service waits for a seller, who may settle a payment on the chain before the
+ * response. After this time, the purchase request is repeated.
  */
 const TIMEOUT_MS = 30_000
 
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
 /**
- * Describes the result of calling a seller. If the service made the call to the seller, the result contains the HTTP
- * exchange and the secrets in its request. If the service did not make the call, the result contains the reason why the
- * vault did not fill in the secrets.
+ * Describes the result of calling a seller: the HTTP exchange and the secrets in its request. If the vault did not fill
+ * in the secrets, no call was made, and the result holds the reason.
  */
 export type Call =
   | { kind: 'made'; exchange: Exchange; secrets: readonly string[] }
@@ -63,7 +62,7 @@ export function createSellerCalls(
   const masker = createAnswerMasker()
 
   /**
-   * Returns the HTTP request of a purchase with its secrets filled in. The request is checked again, because the
+   * Returns the HTTP request of a purchase with its secrets filled in. The request is checked once more, because the
    * credential may have changed since the service accepted the purchase.
    */
   async function fill({ projectId, credentialName: name, tool }: Buyer, request: UseRequest) {

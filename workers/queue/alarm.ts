@@ -3,20 +3,19 @@ import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 
 /**
- * Sets the interval at which the job alarm asks the database when the next job is due. The interval of the job alarm is
- * shorter than the shortest delay of a job (1 s), so the alarm misses no retry.
+ * Sets the interval at which the job alarm asks the database when the next job is due. The interval is shorter than the
+ * shortest delay of a job (1 s), so that the alarm misses no retry.
  */
 const LOOK_MS = 500
 /**
- * The following constants set the minimum and the maximum of the milliseconds between two rings of the job alarm. If a
- * job becomes due between two rings of the alarm, the pool fetches the job at the second ring.
+ * The following constants limit the milliseconds between two rings of the job alarm. If a job becomes due between two
+ * rings, the pool fetches the job at the second ring.
  */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**
- * Sets the gap between two rings of the alarm as a multiple of the time that a fetch of jobs takes. Because of the gap
- * between two rings, fetching jobs takes at most a fifth of the time. A fetch of jobs takes longer if more jobs wait
- * (18 ms if 100,000 jobs wait).
+ * Sets the gap between two rings of the alarm as a multiple of the time that a fetch of jobs takes. With this gap,
+ * fetching jobs takes at most a fifth of the time. A fetch takes longer if more jobs wait (18 ms if 100,000 jobs wait).
  */
 const GAP_PER_FETCH = 4
 
@@ -24,7 +23,7 @@ const GAP_PER_FETCH = 4
  * Rings when a job becomes due, to the millisecond, so that the pool fetches the job. Polling would find the due job
  * later, by half a polling interval on average.
  * @param nextInMs returns how many milliseconds remain until the next job is due, by the clock that decides whether a
- * job is due. The function `nextInMs` returns `null` if no job waits for a later time.
+ * job is due. It returns `null` if no job is planned for a later time.
  * @param ring is called each time the alarm rings, and makes the pool fetch jobs.
  * @param fetchMs returns how many milliseconds a fetch of jobs currently takes.
  */

@@ -4,7 +4,9 @@ import { isGivenUp } from '../../sql/db.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 500
-/** The service logs a line if an outcome waits longer than this many milliseconds for the database. */
+/**
+ * Sets the milliseconds of waiting after which the service logs that an outcome is still not recorded in the database.
+ */
 const LATE_MS = 8_000
 const SETTLE_POLL_MS = 25
 
@@ -15,19 +17,18 @@ const SETTLE_POLL_MS = 25
 export type HeldOutcomes = {
   /**
    * Repeats `work`, which records the outcome of an external effect, until the database has stored the outcome. The job
-   * occupies its slot (place in the worker pool) until its outcome is stored. A worker pool therefore holds at most one
-   * outcome for each job slot. If recording an outcome threw an error, the job would run again and repeat its external
-   * effect.
+   * keeps its slot (place in the worker pool) for this time, so a pool holds at most one outcome for each slot. If the
+   * recording threw an error instead, the job would run again and repeat its external effect.
    */
   record<Result>(work: () => Promise<Result>): Promise<Result>
   /**
-   * Resolves when every held outcome is recorded, or when the time limit ends. After the time limit, an outcome that
-   * cannot be recorded causes an error.
+   * Resolves when every outcome is recorded, or when the time limit ends. After the time limit, a failure to record an
+   * outcome is thrown as an error.
    */
   settle(limitMs: number): Promise<void>
 }
 
-/** Creates a `HeldOutcomes` that holds no outcome yet. */
+/** Creates an empty `HeldOutcomes`. */
 export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>): HeldOutcomes {
   let held = 0
   let late = 0
@@ -69,5 +70,5 @@ export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>)
   }
 }
 
-/** Tells whether work that failed with an error can succeed later. */
+/** Tells whether work that failed with this error can succeed later. */
 const passes = (error: unknown): boolean => isDatabaseUnavailable(error) || isGivenUp(error)

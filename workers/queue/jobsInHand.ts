@@ -6,13 +6,16 @@ import type { WorkerEvents } from 'graphile-worker'
  */
 export type JobsInHand = {
   has(jobId: string): boolean
-  /** Returns the number (epoch) of the pool's registration under which a job was fetched (see registration.ts). */
+  /**
+   * Returns the epoch under which a job was fetched. The epoch counts the registrations of the pool as alive (see
+   * registration.ts).
+   */
   epochOf(jobId: string): number | undefined
 }
 
 /**
- * Follows the job events of a worker pool. A job no longer counts as in memory if its task has ended and the SQL
- * statement that ends the job in the database is running.
+ * Follows the job events of a worker pool. A job counts as in memory until its task has ended and the SQL statement
+ * that ends the job has begun.
  */
 export function followJobs(events: WorkerEvents, epoch: () => number): JobsInHand {
   const epochs = new Map<string, number>()

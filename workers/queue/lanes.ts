@@ -1,37 +1,34 @@
 /**
- * Shares the slots of a pool between fast and slow receivers. docs/fair-shares.md defines all words of fair shares:
- *   lane     is work for one receiver: the requests to one endpoint, the mail to one domain
- *   sharer   is one project; its slow lanes share a budget
- *   slot     is one of the jobs that the pool runs at the same time
+ * Shares the slots of a pool between fast and slow receivers. docs/fair-shares.md defines the words: a lane is the work
+ * for one receiver, such as the requests to one endpoint or the mail to one domain. A sharer is one project, and its
+ * slow lanes share a budget. A slot is one of the jobs that the pool runs at the same time.
  *
- * A slow receiver occupies a slot (place for a running job) until the time-out. Without a limit, one slow receiver (or
- * one tenant with many receivers) would take every slot, and all other work would be late. A job of a fast lane (the
- * queue for one receiver) may wait in its slot until it may send, but only for a moment. A job of a slow lane (the
- * queue for a slow receiver) is refused, and is told when it may ask again. The refusal of a job costs one SQL
- * statement, and does not count as an attempt of the job.
+ * A slow receiver occupies a slot (place for a running job) until the time-out. Without a limit, one slow receiver, or
+ * one tenant with many receivers, would take every slot and delay all other work. A job of a fast lane (the queue for
+ * one receiver) may wait in its slot for a moment until it may send. A job of a slow lane is refused, and is told when
+ * it may ask again. The refusal costs one SQL statement, and does not count as an attempt of the job.
  */
 
 /**
- * Sets the limits of the lanes (queues for one receiver) for one kind of work, such as webhooks. Each cap limits the
- * concurrent requests of lanes (queues for one receiver).
+ * Sets the limits of the lanes (queues for one receiver) for one kind of work, such as webhooks. Each cap limits
+ * concurrent requests.
  */
 export type LaneLimits = {
   /**
-   * Limits the concurrent requests of one lane (the queue for one receiver). For a slow lane (a queue for one slow
-   * receiver), the limit is `slowLaneCap`.
+   * Limits the concurrent requests of one lane (the queue for one receiver). For a slow lane, `slowLaneCap` applies.
    */
   laneCap: number
   slowLaneCap: number
   /** Limits the concurrent requests that all slow lanes (queues for one receiver) of one project have together. */
   slowSharerCap: number
   /**
-   * Sets from how many milliseconds on a lane (the requests to one receiver) counts as slow. Both the average response
-   * time of a lane (the requests to one receiver) and the age of its oldest open request are compared with this limit.
+   * Sets the milliseconds from which a lane (the queue for one receiver) counts as slow. Both the average response time
+   * of the lane and the age of its oldest open request are compared with this limit.
    */
   slowMs: number
   /**
-   * Sets from how many milliseconds on a lane (the requests to one receiver) counts as late. The age of a lane's oldest
-   * open request is compared with this limit, because a receiver that was fast before may hang now.
+   * Sets the milliseconds from which a lane (the queue for one receiver) counts as late. The age of its oldest open
+   * request is compared with this limit, because a receiver that was fast before may hang now.
    */
   lateMs: number
   /**
@@ -43,15 +40,19 @@ export type LaneLimits = {
    * milliseconds.
    */
   returnMs: number
-  /** Limits which part of all slots one project holds over all lanes. Without this limit, other limits apply. */
+  /**
+   * Limits the fraction of all slots that one project occupies over all lanes. If it is absent, only the other limits
+   * apply.
+   */
   sharerPart?: number
   /**
-   * Limits which part of the slots of the pool all lanes together hold. The other slots are for jobs without a lane.
-   * Without this limit, the lanes share all slots.
+   * Limits the fraction of the pool's slots that all lanes together occupy. The other slots are for jobs without a
+   * lane. If it is absent, the lanes share all slots.
    */
   poolPart?: number
   /**
-   * Tells that a job without room is refused at once, and does not wait in its slot. Another job needs the slot more.
+   * If set, a job that may not send at once is refused and does not wait in its slot, because other jobs need the slot
+   * more.
    */
   neverWaits?: boolean
 }
@@ -68,7 +69,7 @@ const WEBHOOK_LIMITS: LaneLimits = {
 
 /**
  * Sets the limits of the lanes (queues for one receiver) for mail. Sending a mail takes about a second, whereas a
- * webhook takes a tenth of a second. If a mail host hangs, it may hang for minutes.
+ * webhook takes a tenth of a second. A mail host that hangs may hang for minutes.
  */
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
@@ -97,9 +98,10 @@ export const PURSE_LIMITS: LaneLimits = {
 
 /**
  * Sets the limits of the lanes for the checks of payments. A lane belongs to one project. A check takes a fraction of a
- * second, and 5 s if the chain node is silent. At 32 slots, the checks of all projects hold 15 slots, and the checks of
- * one project 6. Six slots make the 1,200 checks that a project may ask for in a minute, if a check takes 300 ms. The
- * other 17 slots serve the settlement, which uses up to 16 slots for payments that go alone.
+ * second, or 5 s if the chain node does not answer. With 32 slots, the checks of all projects may occupy 15 slots, and
+ * the checks of one project 6 slots. At 300 ms a check, six slots are enough for the 1,200 checks that a project may
+ * request in a minute. The other 17 slots serve the settlement, which uses up to 16 slots for payments in separate
+ * transactions.
  */
 export const CHECK_LIMITS: LaneLimits = {
   laneCap: 6,
@@ -115,19 +117,19 @@ export const CHECK_LIMITS: LaneLimits = {
 }
 
 /**
- * Limits the milliseconds for which a job waits until it may send. A waiting job occupies a slot of the worker pool. A
- * job that would wait longer than this limit is refused.
+ * Limits the milliseconds for which a job waits in its slot until it may send. A job that would have to wait longer is
+ * refused.
  */
 const WAIT_MAX_MS = 100
 /**
- * Limits how many jobs wait for a lane (the queue for one receiver) if its host has not responded yet. UNPROVEN_MS is
- * the assumed response time of a lane (the queue for one receiver) whose host has not responded yet.
+ * The following constants apply to a lane (the queue for one receiver) whose host has not responded yet. The first
+ * limits how many jobs wait, and UNPROVEN_MS is the assumed response time.
  */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
 /**
- * The following constants limit the milliseconds between two retries of jobs that could not send in their lane (the
- * queue for one receiver). The delay between two retries applies to jobs of the same lane (the queue for one receiver).
+ * The following constants limit the milliseconds between two retries of jobs of the same lane (the queue for one
+ * receiver) that could not send.
  */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
@@ -135,8 +137,8 @@ const RETURN_SPACING_MIN_MS = 5
 const LANES_MAX = 10_000
 
 /**
- * Describes an open request in a lane (the queue for one receiver). The open request names the project that sends it,
- * because several projects may send mail to one domain.
+ * Describes an open request in a lane (the queue for one receiver). The object names the project that sends the
+ * request, because several projects may send mail to one domain.
  */
 type Request = { lane: Lane; sharer: string; sinceMs: number }
 
@@ -147,13 +149,16 @@ type Lane = {
   open: Set<Request>
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
-  /** Holds when the last refused job of each sharer asks again, so that the refused jobs do not return at once. */
+  /**
+   * Holds for each sharer (project) when its last refused job asks again. Later refused jobs get later times, so that
+   * they do not return all at once.
+   */
   returns: Map<string, Return>
 }
 
 /**
- * Describes when the last refused job of a sharer asks again. The field `wasHeld` tells whether the lane was slow or
- * late at the refusal. Until `waitsUntilMs`, the sharer counts as waiting for a place.
+ * Describes when the last refused job of a sharer (project) asks again. The field `wasHeld` tells whether the lane was
+ * slow or late at the refusal. Until `waitsUntilMs`, the sharer counts as waiting for a place.
  */
 type Return = { atMs: number; wasHeld: boolean; waitsUntilMs: number }
 
@@ -166,7 +171,7 @@ const newLane = (): Lane => ({
 
 /**
  * Describes the response to a job that asks whether it may send in its lane (the queue for one receiver). A job that
- * may send calls `leave` when it has finished. A refused job may ask again after `returnInMs`.
+ * gets permission calls `leave` when it has finished. A refused job may ask again after `returnInMs`.
  */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
@@ -176,11 +181,10 @@ export type Turn =
  * Shares the job slots of a worker pool between lanes (each lane is the queue for one receiver). Each worker pool has
  * one instance of this class in each process.
  *
- * A tenth of the job slots is reserved for work that belongs to no receiver. Another tenth of the job slots is reserved
- * for projects without an open request, and a quarter for receivers without an open request. A lane (the queue for one
- * receiver) may occupy at most half of the job slots that are not reserved and not used by other lanes. If many
- * receivers begin to hang at once, each of these receivers still counts as fast for a while. Receivers that hang get
- * fewer and fewer job slots, and never use all job slots.
+ * A tenth of the job slots is reserved for work without a receiver, another tenth for projects without an open request,
+ * and a quarter for receivers without an open request. A lane (the queue for one receiver) may occupy at most half of
+ * the remaining free slots. If many receivers begin to hang at once, each of them still counts as fast for a while.
+ * Because of this rule they get fewer and fewer slots, and never use all slots.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
@@ -196,7 +200,7 @@ export class Lanes {
   /**
    * @param slots is the number of jobs that the worker pool runs at the same time. All slow lanes (queues for one
    * receiver) together get at most half of the slots. If the limits give the lanes only a part of the pool
-   * (`poolPart`), all rules hold for this part.
+   * (`poolPart`), these fractions refer to this part.
    */
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
@@ -210,9 +214,8 @@ export class Lanes {
 
   /**
    * Asks for a job slot in a lane (the queue for one receiver), and waits at most about WAIT_MAX_MS.
-   * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the lane (queue)
-   * that all mail to the smarthost shares. The lane that all mail to the smarthost shares leaves a quarter of the slots
-   * free.
+   * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the lane that all
+   * mail to the smarthost shares. That lane leaves a quarter of the slots free.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -256,8 +259,8 @@ export class Lanes {
     const { sharerPart = 1 } = this.#limits
     const held = requests.filter((request) => request.sharer === sharer).length
     if (held > 0 && held >= Math.floor(this.#slots * sharerPart)) return false
-    // The smarthost has a few connections, so more slots would not send faster. If the smarthost hangs, local mail and
-    // notices still have slots.
+    // The smarthost accepts only a few connections, so more slots would not send faster. The other slots serve local
+    // mail and notifications even if the smarthost hangs.
     if (lane === this.#shared) {
       const all = this.#slots - this.#reserve - this.#spare
       return free > this.#spare + this.#leftForOthers(lane, sharer, all)
@@ -280,9 +283,10 @@ export class Lanes {
   }
 
   /**
-   * Returns how many places of a lane a sharer leaves free. If the lane has lately refused a sharer that has no open
-   * request, the other sharers leave a fifth of the places free. Otherwise the backlog of one project would take each
-   * place that becomes free, and the mail of other projects to the same domain would wait for hours.
+   * Returns how many places of a lane (the queue for one receiver) a sharer (project) leaves free. If the lane has
+   * lately refused a sharer without an open request, the other sharers leave a fifth of the places free. Otherwise the
+   * backlog of one project would take each place that becomes free, and the mail of other projects to the same domain
+   * would wait for hours.
    */
   #leftForOthers(lane: Lane, sharer: string, places: number): number {
     const open = new Set(lane.open.values().map((request) => request.sharer))
@@ -296,7 +300,7 @@ export class Lanes {
 
   #mayWait(lane: Lane): boolean {
     if (this.#limits.neverWaits) return false
-    // If a lane has no open request, nobody will call `leave`, so a job that waits in the lane would never be woken.
+    // If a lane has no open request, nobody will call `leave`, and a waiting job would never be woken.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap
@@ -328,11 +332,11 @@ export class Lanes {
     for (const [name, { atMs, waitsUntilMs }] of lane.returns) {
       if (Math.max(atMs, waitsUntilMs) < nowMs) lane.returns.delete(name)
     }
-    // Each sharer has its own queue of returns. All queues together return as often as one queue would.
+    // Each sharer (project) has its own queue of retry times. All queues together retry as often as one queue would.
     const sharers = lane.returns.size + (lane.returns.has(sharer) ? 0 : 1)
     const spacingMs = this.#returnSpacingMs(lane) * sharers
     const delayMs = Math.max(this.#limits.returnMs, spacingMs)
-    // After a receiver has recovered, new jobs do not queue behind the many jobs that it refused before.
+    // After a receiver has recovered, new jobs need not queue behind the many jobs that were refused before.
     const isNew = last === undefined || (last.wasHeld && !isHeld)
     const atMs = Math.max(nowMs + delayMs, isNew ? 0 : last.atMs + spacingMs)
     lane.returns.set(sharer, { atMs, wasHeld: isHeld, waitsUntilMs: nowMs + 2 * delayMs })
@@ -340,8 +344,8 @@ export class Lanes {
   }
 
   #returnSpacingMs(lane: Lane): number {
-    // The mail of a whole hour may wait in the lane (queue) for the smarthost. When the smarthost works again, this
-    // waiting mail must be sent fast.
+    // The mail of a whole hour may wait in the smarthost's lane (queue). When the smarthost works again, this mail must
+    // be sent fast.
     if (lane === this.#shared) return RETURN_SPACING_MIN_MS
     if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
     const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap
@@ -362,8 +366,8 @@ export class Lanes {
   }
 
   /**
-   * Returns for how many milliseconds the oldest open request of a lane (the queue for one receiver) has been waiting
-   * for its response.
+   * Returns for how many milliseconds the oldest open request of a lane (the queue for one receiver) has waited for its
+   * response.
    */
   #oldestMs(lane: Lane): number {
     const [oldest] = lane.open

@@ -6,15 +6,15 @@ import { patiently } from './patiently.ts'
 
 /** Gives access to the database operations of a Graphile Worker pool, and tells when these operations have ended. */
 export type WatchedOperations = {
-  /** Holds the connection pool that Graphile Worker gets. */
+  /** Holds the connection pool that is passed to Graphile Worker. */
   pgPool: Pool
   /** Resolves when every database operation that was running at the time of the call has ended. */
   settled(): Promise<void>
 }
 
 /**
- * Limits in milliseconds how long the service waits for a reply on a database connection. A database operation of
- * Graphile Worker takes milliseconds, so a longer silence means a dead connection.
+ * Limits in milliseconds how long the service waits for a reply on a database connection. An operation of Graphile
+ * Worker takes only milliseconds, so a longer silence means a dead connection.
  */
 const SILENCE_MAX_MS = 6_000
 
@@ -22,29 +22,27 @@ const SILENCE_MAX_MS = 6_000
 const COMPLETES_A_JOB = /^complete_job\//
 
 /**
- * Matches the names of prepared statements that end a job. Each prepared statement that ends a job is one transaction.
- * If a statement that ends a job runs twice, the second run changes nothing.
+ * Matches the names of prepared statements that end a job. Each such statement is one transaction, and a repeated
+ * statement changes nothing.
  */
 const ENDS_A_JOB = /^(complete|fail|return)_job/
 
 /**
- * Sets how the deletions of ended jobs are batched. Jobs that end while a batch of jobs is being deleted are deleted
- * together in the next batch.
+ * Sets how the deletions of ended jobs are batched. Jobs that end while one batch is being deleted form the next batch.
  */
 const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
- * Watches the connection pool of Graphile Worker 0.18. Graphile Worker never waits for the SQL statement that ends a
- * job, and never repeats this statement. Therefore the database connections of Graphile Worker follow three additional
- * rules.
+ * Wraps the connection pool of Graphile Worker 0.18. Graphile Worker never waits for the SQL statement that ends a job,
+ * and never repeats this statement. Therefore its database connections follow three additional rules.
  * - One SQL statement deletes the jobs that succeed together. A commit for each job took a fifth of the CPU time of a
  *   webhook delivery.
  * - An SQL statement that ends a job is repeated while the database is unreachable.
  * - A database connection that does not reply is closed. Therefore a database operation ends within a time limit, and
  *   no reply arrives after the operation has ended.
- * @param graphilePoolId returns the id of the Graphile Worker pool. Graphile Worker chooses the id after the call.
- * @param onLostEnd gets the error of a statement that could not end its job. The function may throw the error, and
- * nobody then handles it.
+ * @param graphilePoolId returns the id of the Graphile Worker pool, which Graphile Worker chooses only later.
+ * @param onLostEnd gets the error of a statement that could not end its job. If the function throws this error, the
+ * error stays unhandled.
  */
 export function watchOperations(
   pool: Pool,
@@ -72,8 +70,8 @@ export function watchOperations(
   return {
     pgPool: Object.create(pool, {
       connect: {
-        // Only the listener of Graphile Worker passes a callback. The listener keeps its database connection, and does
-        // not count as an operation.
+        // Only the listener of Graphile Worker passes a callback. It keeps its database connection for a long time, so
+        // this connection does not count as an operation.
         value: (callback?: never) => (callback === undefined ? connect() : pool.connect(callback)),
       },
     }),
@@ -107,7 +105,8 @@ function watchClient(
       held ??= await pool.connect()
       return await answered(held, statement, values)
     } catch (error) {
-      // Graphile Worker needs the job slot at once, so another database connection repeats the failed SQL statement.
+      // Graphile Worker receives the result of an SQL statement only some microtasks after the database connection is
+      // released, so the operation ends later.
       release(error as Error)
       if (!endsJob(statement)) throw error
       return await patiently(() => queryOnce(pool, statement)).catch(onLostEnd)
@@ -150,8 +149,8 @@ async function queryOnce(pool: Pool, statement: unknown): Promise<unknown> {
 }
 
 /**
- * Runs an SQL statement on a database connection. @throws {Error} the error of a broken connection if the database does
- * not reply in time.
+ * Runs an SQL statement on a database connection. @throws {Error} as for a broken connection if the database does not
+ * reply in time.
  */
 async function answered(
   client: PoolClient,

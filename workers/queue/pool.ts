@@ -6,14 +6,14 @@ import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
 /**
- * Sets how many database connections a worker pool needs besides the connections for its jobs. The worker pool listens,
- * fetches jobs and ends jobs over these connections.
+ * Sets how many database connections a worker pool needs besides the connections for its jobs. These connections listen
+ * for new jobs, fetch jobs and end jobs.
  */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
 /**
- * Limits how long a stopping pool, after the wait for its jobs, waits for outcomes that are not recorded yet. Both
- * waits together end before the process ends (see shared/process/service.ts).
+ * Limits how long a stopping pool, after the wait for its jobs, waits until all outcomes are recorded. Both waits
+ * together end before the process ends (see shared/process/service.ts).
  */
 const SETTLE_LIMIT_MS = 4_000
 
@@ -56,14 +56,15 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       let isDone = await current.drain()
       if (isDone) {
         await supervised
-        // The process may have asked the runner to stop while the runner was still starting. After the start of the
-        // runner has ended, `current` contains this runner.
+        // The process may request the stop while the runner is still starting. `current` contains this runner only
+        // after its start has ended.
         isDone = await current.drain()
       }
-      // While the pool waits to record outcomes, the database may become reachable again. If jobs still run, some of
-      // them may wait for their outcomes too.
+      // The database may become reachable again while the pool waits for outcomes to be recorded. Running jobs may also
+      // wait for their outcomes to be recorded.
       await outcomes.settle(SETTLE_LIMIT_MS)
-      // The connection pool would wait for the connections of running jobs.
+      // `end` of the connection pool would wait for the connections of running jobs, so the code does not wait for
+      // `end`.
       if (isDone) await pool.end()
     },
   }

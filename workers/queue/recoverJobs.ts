@@ -9,21 +9,20 @@ import type { JobsInHand } from './jobsInHand.ts'
 import type { WatchedOperations } from './operations.ts'
 
 /**
- * A worker pool polls for jobs at least every second. If the database responds but the pool has fetched no jobs for
- * this many milliseconds, the pool is stuck.
+ * Sets the milliseconds without a job fetch after which a worker pool counts as stuck while the database responds. A
+ * healthy pool polls for jobs at least every second.
  */
 const STUCK_AFTER_MS = 8_000
 
 /**
  * Releases jobs that this worker pool has locked in the database but does not have in memory. A job stays locked if the
- * reply to a job fetch is lost, or if the row of the finished job could not be deleted. If no worker pool has a job in
- * memory, Graphile Worker would keep the job locked for four hours.
+ * reply to a job fetch is lost, or if the row of the finished job could not be deleted. Without this release, Graphile
+ * Worker would keep the job locked for four hours.
  *
- * A released job cannot be running. Before the release, every database operation that could bring the job into memory
- * has ended.
+ * A released job cannot be running, because the release waits for the end of every database operation that could bring
+ * the job into memory.
  * @param onStuck is called if the pool polls and the database responds, but no fetch of jobs succeeds. Graphile Worker
- * 0.18 never recovers from an error in its very first fetch of jobs, because it keeps the rejected promise of its task
- * ids.
+ * 0.18 never recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
  */
 export function recoverJobs(options: {
   pool: Pool
@@ -36,7 +35,7 @@ export function recoverJobs(options: {
    */
   intervalMs: number
   onStuck: () => void
-  /** The search calls this function with the number of lost jobs that it released. */
+  /** Gets the number of lost jobs that the search has released. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {
@@ -81,8 +80,8 @@ export function recoverJobs(options: {
 export type Fetches = {
   areMissing(): boolean
   /**
-   * Sets the time of the last job fetch to now. The caller uses this function if no jobs were fetched because of the
-   * unreachable database, and not because of the worker pool.
+   * Sets the time of the last job fetch to now. The caller uses this function after an outage of the database, so that
+   * the outage does not count as a stuck pool.
    */
   excuse(): void
 }

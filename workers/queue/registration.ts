@@ -2,8 +2,8 @@ import type { Logger } from 'pino'
 import { type PoolRegistration, registerPool } from '../../sql/queue/workerPools.ts'
 
 /**
- * Describes how a worker pool is registered as alive. The pool holds an advisory lock in PostgreSQL. The worker pool
- * holds the advisory lock for as long as it runs.
+ * Describes the registration of a worker pool as alive. The pool holds an advisory lock in PostgreSQL for as long as it
+ * runs.
  */
 export type Registration = {
   /**

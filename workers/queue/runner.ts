@@ -21,7 +21,7 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
-/** Sets how many durations of recent fetches of jobs the worker pool remembers. */
+/** Sets for how many recent fetches of jobs the worker pool remembers the duration. */
 const FETCHES = 5
 
 export type PoolSettings = {
@@ -30,8 +30,8 @@ export type PoolSettings = {
   /** Limits the jobs that the worker pool runs at the same time. */
   concurrency: number
   /**
-   * Sets the interval at which the worker pool polls for due jobs. A new job is announced with NOTIFY and does not wait
-   * for a poll.
+   * Sets the interval at which the worker pool polls for due jobs. A new job does not wait for a poll, because NOTIFY
+   * announces the job.
    */
   pollIntervalMs: number
   /** Creates the tasks of the pool. The function is called once for each worker pool. */
@@ -42,18 +42,18 @@ export type PoolSettings = {
    */
   lanes?: LaneLimits
   /**
-   * Sets the number of database connections of the worker pool. The default number is enough for every concurrent job.
+   * Sets the number of database connections of the worker pool. By default, every concurrent job can have a connection.
    */
   connections?: number
   /** Sets the interval at which the pool searches for jobs that it has locked but does not have in memory. */
   recoveryIntervalMs?: number
   /** Sets how long a stopping pool waits for its jobs. */
   drainLimitMs?: number
-  /** Measures the jobs of the worker pool. If no measurement is set, the jobs of the pool are not measured. */
+  /** Measures the jobs of the worker pool. If it is absent, the jobs are not measured. */
   metrics?: JobMetrics
   /**
-   * Returns how many milliseconds remain until the next job with a planned time is due. The pool fetches jobs at the
-   * moment when the next job is due.
+   * Returns how many milliseconds remain until the next job with a planned time is due. The pool fetches jobs at
+   * exactly this moment.
    */
   nextInMs?: (db: Queryable) => Promise<number | null>
 }
@@ -89,7 +89,8 @@ export async function startRunner(
     pool,
     () => workerPool!.id,
     (error) => {
-      // Another pool runs the jobs that still run at the end of the wait, so nobody misses the record of their end.
+      // If the job still ran when the pool had ended, another pool runs the job again. Therefore the lost end of the
+      // job is only logged.
       if (!isLeft) throw error
       log.warn({ err: error }, 'a job ended after the pool, and the end was not recorded')
     },
@@ -146,14 +147,14 @@ export async function startRunner(
     const isDone = await endsWithin(settings.drainLimitMs ?? DRAIN_LIMIT_MS, Promise.all(stopped))
     if (!isDone) {
       isLeft = true
-      // The locks and the registration stay until the process ends. Another pool would otherwise run the same jobs at
-      // the same time.
+      // The locks and the registration stay until the process ends, because another pool would otherwise run the same
+      // jobs at the same time.
       log.warn('jobs still run; another pool gets them after the end of this process')
       return false
     }
     await Promise.all([
-      // While the database row of a finished job is being deleted, the row may already be unlocked. If the reply to the
-      // deletion of this row was lost, the deletion is repeated, so the pool still needs its database connection.
+      // A finished job may already look unlocked while its row is being deleted. If the reply to the deletion was lost,
+      // the deletion is repeated, so the pool still needs its database connection.
       operations.settled(),
       untilUnlocked(pool, graphilePoolId).catch((error) =>
         log.warn({ err: error }, 'the state of the last jobs is not known'),
@@ -221,7 +222,7 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // Returns the duration of the shortest recent fetch of jobs. Longer fetches were slow for other reasons than the
+    // The duration of the shortest recent fetch counts, because longer fetches were slow for other reasons than the
     // database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
@@ -229,8 +230,8 @@ function startPoolAlarm(
 }
 
 /**
- * Waits until the pool is registered as alive, so that /readyz finds the pool. The pool also works without the
- * registration.
+ * Waits until the pool is registered as alive, so that /readyz finds the pool. The pool also runs jobs if the
+ * registration fails.
  */
 async function untilRegistered(registration: Registration): Promise<void> {
   const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
@@ -238,9 +239,9 @@ async function untilRegistered(registration: Registration): Promise<void> {
 }
 
 /**
- * Waits for a limited time until no job of the pool is locked, and unlocks the jobs that are still locked after that.
- * The function `runner.stop()` does not wait until the rows of finished jobs are deleted. A job whose row stays locked
- * would run again.
+ * Waits for a limited time until no job of the pool is locked, and then unlocks the jobs that are still locked.
+ * `runner.stop()` does not wait until the rows of finished jobs are deleted. A job whose row stays locked would run
+ * again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
   const deadline = Date.now() + UNLOCK_WAIT_MS
@@ -256,8 +257,8 @@ const GRAPHILE_LEVELS: Record<string, 'error' | 'warn' | 'debug'> = {
 }
 
 /**
- * Matches a warning that is expected: the pool intentionally has fewer connections than jobs, because jobs mostly wait
- * on the network.
+ * Matches the warning of Graphile Worker about too few connections. The pool intentionally has fewer connections than
+ * jobs, because jobs mostly wait on the network.
  */
 const EXPECTED_WARNING = /maxPoolSize \(\d+\) smaller than concurrency/
 

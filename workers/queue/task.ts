@@ -10,15 +10,16 @@ export type PoolContext = {
   log: Logger
   /** Shares the job slots of the worker pool between endpoints or mail domains. */
   lanes: Lanes
-  /** Records the outcomes of the external effects that a task has caused. */
+  /**
+   * Records the outcomes of the external effects that tasks have caused, and retries while the database is unreachable.
+   */
   outcomes: HeldOutcomes
 }
 
 /**
  * Describes a task, which runs one kind of job. After a crash a task may run twice for one job, and must change nothing
- * the second time. If a remote host fails, a task records the failure and does not throw an error. A task throws an
- * error only because of a bug or an unreachable database. If a task throws an error, Graphile Worker runs the job
- * again.
+ * the second time. If a remote host fails, the task records the failure and throws no error. A task throws an error
+ * only because of a bug or an unreachable database, and Graphile Worker then runs the job again.
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,

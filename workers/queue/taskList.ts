@@ -13,13 +13,13 @@ import type { Tasks } from './task.ts'
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
 /**
- * While the object store is unreachable, a job that needs the object store is retried after one to two times this many
- * milliseconds.
+ * Sets the milliseconds after which a job is retried while the object store is unreachable. The delay is one to two
+ * times this number.
  */
 const BLOBS_AWAY_MS = 15_000
 /**
- * Limits how long a job keeps its slot while the database is unreachable. If a job has given up its slot, the job runs
- * again when the database is reachable, because the service could not record the end of the job.
+ * Limits how long a job keeps its slot while the database is unreachable. After that the job gives up the slot and runs
+ * again when the database is reachable, because its end could not be recorded.
  */
 const OUTLASTED_MS = 60_000
 
@@ -58,8 +58,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
             }
           }
           await within({ jobId: String(job.id) }, () =>
-            // If a job was queued together with many other jobs, the job has no trace id. If a job has no trace id, its
-            // task reads the trace id from the database rows that it processes.
+            // A job that was queued together with many others has no trace id. Its task reads the trace id from the
+            // database rows that it processes.
             traceparent === null
               ? run()
               : traced(`job ${name}`, { kind: 'consumer', parent: traceparent }, run),
@@ -71,10 +71,10 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 }
 
 /**
- * Runs a task, and repeats it while the database is unreachable. If the task failed instead, its job would have to wait
- * for Graphile Worker's exponential back-off, and outages would use up the attempts of the job.
- * @throws {Error} if another worker pool has taken the job. A worker pool is registered as alive by an advisory lock. A
- * worker pool can lose a job some seconds after the database connection with its advisory lock breaks.
+ * Runs a task, and repeats the task while the database is unreachable. If the task failed instead, the job would wait
+ * for Graphile Worker's exponential back-off, and outages would use up its attempts.
+ * @throws {Error} if another worker pool has taken the job. This happens some seconds after the database connection
+ * breaks that holds the pool's advisory lock (its registration as alive).
  */
 async function outlastDatabase(
   pool: Pool,
@@ -103,7 +103,7 @@ async function outlastDatabase(
 }
 
 /**
- * Waits until the worker pool has registered itself as alive. @returns the number (epoch) of the pool’s registration.
+ * Waits until the worker pool is registered as alive. @returns the number (epoch) of the registration.
  * @throws {Error} if the pool stops before it is registered.
  */
 async function untilRegistered({ registration, isStopping }: Context): Promise<number> {

@@ -54,9 +54,10 @@ export const inboundRunner = (options: {
       verify_domain: createVerifyDomain(context, options),
     }
   },
-  // An inbound mail that found no free job slot for its project is tried again after 250 ms.
+  // The pool polls every 250 ms, because an inbound mail that found no free job slot for its project is tried again
+  // after this time.
   pollIntervalMs: 250,
-  // A job of inbound mail waits for DNS answers most of its time.
+  // Many jobs may run at once, because a job of inbound mail mostly waits for DNS answers.
   concurrency: INBOUND_SLOTS,
   connections: RUNNER_CONNECTIONS.inbound,
 })

@@ -44,7 +44,7 @@ export const outboundRunner = (
     }
   },
   pollIntervalMs: 1_000,
-  // A job of outbound mail waits for the remote host most of its time.
+  // Many jobs may run at once, because a job of outbound mail mostly waits for the remote host.
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.outbound,
   lanes: MAIL_LIMITS,

@@ -18,7 +18,7 @@ export const paymentsRunner = (till: Till, options: ExamineOptions): Runner<'pay
   // If the jobs of several payments run at the same time, their payments are simulated, signed and sent together. The
   // jobs of payments share the chain connections of the till (the payment part of the service).
   concurrency: 32,
-  // Only the checks have lanes. A settlement never waits for a lane.
+  // Only the checks of payments use lanes (queues for one project each). A settlement never waits for a lane.
   lanes: CHECK_LIMITS,
   connections: RUNNER_CONNECTIONS.payments,
 })

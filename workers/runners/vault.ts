@@ -7,7 +7,8 @@ export const vaultRunner = (options: OutboundHttp): Runner<'vault'> => ({
   name: 'vault',
   tasks: (context) => ({ use_secret: createUseSecret(context, options) }),
   pollIntervalMs: 500,
-  // The job that uses a secret mostly waits for the remote server, and until it may mask the response.
+  // Many jobs may run at once, because a job that uses a secret mostly waits for the remote server, and for permission
+  // to mask the response.
   concurrency: 50,
   connections: RUNNER_CONNECTIONS.vault,
 })

@@ -1,4 +1,4 @@
-/** Describes the HTTP call of a paid endpoint whose input is not known. */
+/** Describes an HTTP call of a paid endpoint that is used if the endpoint's input is not known. */
 export const EMPTY_CALL = {
   GET: { method: 'GET', headers: {} },
   POST: { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' },
@@ -6,7 +6,10 @@ export const EMPTY_CALL = {
 
 export type EmptyCall = (typeof EMPTY_CALL)[keyof typeof EMPTY_CALL]
 
-/** Calls a paid endpoint without a payment. A response 404 or 405 can mean that the endpoint accepts only POST. */
+/**
+ * Calls a paid endpoint without a payment. Calls it again with POST after a response 404 or 405, because the endpoint
+ * may accept only POST.
+ */
 export async function askUnpaid<Answer extends { ok: false } | { ok: true; status: number }>(
   send: (call: EmptyCall) => Promise<Answer>,
 ): Promise<{ answer: Answer; method: EmptyCall['method'] }> {

@@ -13,9 +13,9 @@ import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { LookUp } from '../lookUp.ts'
 
 /**
- * The following constants set the time limits in milliseconds for one DNS answer, for SPF, DKIM and ARC together, and
- * for DMARC. DMARC has its own time limit, because a forger of a From address also controls name servers that can delay
- * the other checks.
+ * The following constants set time limits in milliseconds: for one DNS answer, for SPF, DKIM and ARC together, and for
+ * DMARC. DMARC has its own time limit, because the forger of a From address may own name servers that delay the other
+ * checks.
  */
 const ANSWER_MS = 4_000
 const SIGNS_MS = 8_000
@@ -35,8 +35,8 @@ const HASHED_MAX_BYTES = 16 * 1024 * 1024
 type Checks = { lookUp: LookUp; ownHost: string; authors: readonly string[]; signal: AbortSignal }
 
 /**
- * Loads the library mailauth only for the first mail from outside, because the library costs a process 14 MB and 0.1 s
- * of CPU.
+ * Loads the library mailauth only for the first mail from outside, because the library takes 14 MB of memory and 0.1 s
+ * of CPU time in each process.
  */
 const library = () => import('mailauth')
 
@@ -44,8 +44,8 @@ const library = () => import('mailauth')
  * Authenticates the sender of a message by its envelope, its signatures and DNS.
  * @param authors are the addresses in the header field From, as a mail program shows them.
  * @param signal ends the wait for DNS answers, as if no name server answered.
- * @returns verdicts on the sender of a message. A message is not refused if its authentication fails, because the rules
- * of the inbox and the reader of the message decide.
+ * @returns verdicts on the sender of a message. A message whose authentication fails is not refused here, because the
+ * rules of the inbox and the reader of the message decide.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom, provider }: InboundMail,
@@ -71,8 +71,8 @@ export async function authenticateMail(
       disableDmarc: true,
       disableBimi: true,
     })
-    // SPF checks the IP address of the sender. If a mail service delivered the mail, SPF would check the IP address of
-    // the mail service instead of the sender's IP address.
+    // SPF checks the IP address of the sender. If a mail service delivered the mail, the connecting address belongs to
+    // the mail service, so SPF cannot check the sender.
     const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
     const fields = countFields(bytes)
@@ -90,24 +90,26 @@ export async function authenticateMail(
       internal: false,
       ...(provider?.spf == null ? {} : { providerSpf: provider.spf }),
     }
-    // A domain whose DMARC record cannot be read may demand strict alignment.
+    // If the DMARC record of a domain cannot be read, the domain may demand strict alignment, so the check assumes
+    // strict alignment.
     const policy = dmarc === 'temperror' ? strictPolicy : anyPolicy
     const isProvable = isSingle && dmarc !== 'fail'
     const isAligned = isProvable && (await dmarcWord(authors, proof, policy)) === 'pass'
     return { authentication, isAligned }
   } catch {
-    // If the library mailauth cannot read a message, no sender of the message counts as proven.
+    // If the library mailauth cannot read a message, no sender of the message counts as authenticated.
     return STRANGER
   }
 }
 
-/** Limits how many keys of signatures and of ARC seals are looked up for the header of one mail. */
+/** Limits for how many DKIM signatures and ARC seals of one mail the service looks up keys. */
 const KEYS_MAX = 40
 
 /**
- * Looks up all DNS records that authenticate a mail, with the header of the mail alone. The service can free the bytes
- * of a large mail while the name servers of its sender delay their answers.
- * @returns a look-up that holds the answers. Any other DNS record counts as a record of a silent name server.
+ * Looks up all DNS records that authenticate a mail, and needs only the header of the mail. Therefore the service can
+ * free the bytes of a large mail while the name servers of its sender delay their answers.
+ * @returns a lookup function that holds the DNS answers. For any other DNS record, this function reports that the name
+ * server did not answer.
  */
 export async function findAnswers(mail: InboundMail, checks: Checks): Promise<LookUp> {
   const asked = new Map<string, ReturnType<LookUp>>()
@@ -125,7 +127,7 @@ export async function findAnswers(mail: InboundMail, checks: Checks): Promise<Lo
     )
     return answer
   }
-  // The library does not look up the key of a signature whose body is absent.
+  // The body of the mail is absent here, and mailauth looks up no key for a signature whose body is absent.
   const resolver = withDeadline(lookUp, SIGNS_MS, checks.signal)
   await Promise.allSettled([
     authenticateMail(mail, { ...checks, lookUp }),
@@ -146,15 +148,16 @@ const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
  * author whom SPF or DKIM proves), and fails for any other author.
  */
 const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
-/** Simulates a DNS in which every domain has a DMARC policy that demands strict alignment. */
+/** Simulates a DNS in which every domain has a DMARC policy with strict alignment. */
 const strictPolicy: DNSResolver = async () => [['v=DMARC1; p=none; adkim=s; aspf=s']]
 
 /** Holds the domains that SPF and DKIM prove. */
 type Proof = { spfDomains: string[]; dkimDomains: string[] }
 
 /**
- * Returns the domains that SPF and the signatures prove. The library reads a domain as a URL when it compares domains.
- * For `victim.test/.attacker.test` it would see the domain of the victim, but it looks up the records of the attacker.
+ * Returns the domains that SPF and the signatures prove. mailauth reads a domain as a URL when it compares domains, so
+ * it would take `victim.test/.attacker.test` for the victim's domain, although it looked up the attacker's DNS records.
+ * Therefore this function leaves out such names.
  */
 function proofOf(
   spf: AuthenticateResult['spf'],
@@ -190,7 +193,7 @@ async function dmarcWord(
   if (verdict === false) return 'none'
   const { status, alignment, rr = '' } = verdict
   if (status.result !== 'pass') return authenticationWord(status.result)
-  // The library mailauth 4.13.3 reads the strict mode, but then compares the organizational domains.
+  // mailauth 4.13.3 reads the strict mode, but then compares only the organizational domains.
   const author = asciiDomain(domain)
   const isProven =
     (STRICT_SPF.test(rr) ? spfDomains.includes(author) : Boolean(alignment.spf.result)) ||
@@ -217,7 +220,8 @@ function withDeadline(lookUp: LookUp, totalMs: number, signal: AbortSignal): DNS
     try {
       return await Promise.race([lookUp(name, type) as ReturnType<DNSResolver>, late])
     } catch (error) {
-      // For SPF, the library takes an unknown error as the answer that nothing exists. RFC 7208 §2.6.6 demands temperror.
+      // For SPF, mailauth treats an unknown error as the answer that the record does not exist. RFC 7208 §2.6.6 demands
+      // temperror.
       throw ABSENT.includes((error as { code?: string }).code ?? '') ? error : silence(name)
     } finally {
       clearTimeout(timer)
@@ -226,7 +230,7 @@ function withDeadline(lookUp: LookUp, totalMs: number, signal: AbortSignal): DNS
   }
 }
 
-/** Lists the codes of the errors that tell that a name or a record does not exist. */
+/** Lists the error codes that mean that a name or a record does not exist. */
 const ABSENT = ['ENOTFOUND', 'ENODATA']
 
 const silence = (name: string): Error =>
@@ -234,13 +238,13 @@ const silence = (name: string): Error =>
 
 /**
  * Returns the verdict on one DKIM signature. If the message body was changed after signing, the verdict on the DKIM
- * signature is `fail` (RFC 8601 §2.7.1). The library mailauth reports `neutral` both for a changed message body and for
- * a DKIM key that it cannot find. The library also accepts signatures that prove nothing:
+ * signature is `fail` (RFC 8601 §2.7.1). mailauth reports `neutral` both for a changed message body and for a DKIM key
+ * that it cannot find. mailauth also accepts signatures that prove nothing, so this function changes two verdicts:
  * - The verdict is `permerror` if the signer is no domain, if the signature leaves out the field From (RFC 6376 §6.1.1),
  *   or if the key is not for mail or not for SHA-256 (RFC 6376 §3.6.1).
- * - The verdict is `policy` if anybody could write text under the signature. Such a signature leaves out the end of the
- *   body (RFC 6376 §8.2), or one of several fields of the same name (RFC 6376 §8.15), or its hash function is SHA-1 (RFC
- *   8301 §3.1).
+ * - The verdict is `policy` if anybody could add text to the message without breaking the signature. Such a signature
+ *   leaves out the end of the body (RFC 6376 §8.2), or one of several fields of the same name (RFC 6376 §8.15), or its
+ *   hash function is SHA-1 (RFC 8301 §3.1).
  */
 function signatureWord(signature: Signature, fields: ReadonlyMap<string, number>): string {
   const { status, signingDomain, signingHeaders, rr } = signature
@@ -258,21 +262,21 @@ function signatureWord(signature: Signature, fields: ReadonlyMap<string, number>
   return isPartial || /sha1\s*$/i.test(String(header?.a)) ? 'policy' : 'pass'
 }
 
-/** Lists the header fields that a reader sees, and that a mail has once (RFC 5322 §3.6, RFC 2045 §3). */
+/** Lists the header fields that a reader sees and that a mail may contain only once (RFC 5322 §3.6, RFC 2045 §3). */
 const SINGLE_FIELDS = [
   ...['subject', 'date', 'to', 'cc', 'reply-to', 'sender', 'message-id', 'in-reply-to'],
   ...['references', 'content-type', 'content-transfer-encoding'],
 ]
 
-/** Describes a DKIM signature with the fields that the types of the library mailauth leave out. */
+/** Describes a DKIM signature, with the fields that the types of mailauth leave out. */
 type Signature = AuthenticateResult['dkim']['results'][number] & {
   /** Holds the names of the signed header fields, divided by colons. */
   signingHeaders?: { keys: string }
-  /** Holds the DNS record of the key. */
+  /** Holds the DNS record that contains the public key. */
   rr?: string
 }
 
-/** Tells whether the DNS record of a key allows signatures of mail by SHA-256. */
+/** Tells whether the DNS record of a key allows SHA-256 signatures of mail. */
 function isForMail(record: string): boolean {
   const allows = (tag: string, wanted: readonly string[]) => {
     const values = record
@@ -293,11 +297,11 @@ function dkimWord(words: readonly (string | undefined)[]) {
   return authenticationWord(words.includes('pass') ? 'pass' : words[0])
 }
 
-/** Match the signing domain and the selector of a DKIM signature without white space (RFC 6376 §3.5). */
+/** Match the signing domain and the selector of a DKIM signature whose white space was removed (RFC 6376 §3.5). */
 const SIGNING_DOMAIN = /[:;]d=([^;]{1,255})/gi
 const SELECTOR = /[:;]s=([^;]{1,255})/gi
 
-/** Matches the header fields whose keys the library looks up. The signatures of the authors are DKIM signatures. */
+/** Matches the header fields whose signing keys mailauth looks up. The authors of a mail sign with DKIM. */
 const SIGNED = [/^dkim-signature\s*:/i, /^arc-seal\s*:/i, /^arc-message-signature\s*:/i]
 
 /** Returns the names of DNS records. Each record holds the public key of a DKIM or ARC signature in the header. */
@@ -319,11 +323,11 @@ function keyNames(header: Buffer, authors: readonly string[]): string[] {
 }
 
 /**
- * Returns the part of a message that the library mailauth needs. Only `max` DKIM signatures stay in the message: first
- * the signatures of the domains of its authors, then the topmost signatures. A forwarder puts its signature above the
- * author's signature, and only the author's signature can prove the author. The function removes the body of a message
- * without DKIM signatures. The removal saved 0.15 ms for a body of 4 KB, because the service neither hashes nor cuts
- * the body. If `max` is 0, the function also removes the ARC fields of the message.
+ * Returns the part of a message that mailauth needs. Only `max` DKIM signatures stay: first the signatures of the
+ * domains of the message's authors, then the topmost signatures. A forwarder puts its signature above the author's
+ * signature, but only the author's signature can prove the author. The function removes the body of a message without
+ * DKIM signatures. The removal saved 0.15 ms for a body of 4 KB, because the service neither hashes nor cuts the body.
+ * If `max` is 0, the function also removes the ARC fields of the message.
  */
 function withSignatures(bytes: Buffer, max: number, authorDomains: readonly string[]): Buffer {
   const text = bytes.toString('latin1')

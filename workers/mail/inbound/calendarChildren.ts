@@ -3,8 +3,8 @@ import { type ChildLimits, createChildren } from '../../process/child.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
 /**
- * Limits the time and memory for reading one calendar file. A recurrence rule that covers twenty years takes 50 ms. A
- * recurrence rule without any instance takes all the allowed time.
+ * Limits the time and memory for reading one calendar file. Expanding a recurrence rule over twenty years takes 50 ms.
+ * A recurrence rule without any instance takes all the allowed time.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 3_000, memoryMaxBytes: 512 * 1024 * 1024 }
 

@@ -4,9 +4,9 @@ import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import { sharersOf } from './sharers.ts'
 
 /**
- * The following constants limit how many mails wait for DNS answers at once. A stranger chooses the name servers of a
- * mail, and can delay each answer for seconds. The mails from one network to one inbox have fewer places than the inbox
- * and the network, so that other mail to this inbox or from this network still gets places. WAITING_PART is the
+ * The following constants limit how many mails may wait for DNS answers at once. A stranger chooses the name servers of
+ * a mail, and can delay each answer for seconds. The mails from one network to one inbox (WAITING_PER_PAIR) have a
+ * lower limit, so that other mail to this inbox or from this network can still wait for DNS. WAITING_PART is the
  * fraction of the job slots (places for running jobs) that all waiting mails together may occupy.
  */
 const WAITING_PER_INBOX = 32
@@ -15,8 +15,8 @@ const WAITING_PER_PAIR = 8
 const WAITING_PART = 3 / 4
 
 /**
- * Holds the cost in milliseconds of a mail that begins to wait. Without this cost, an inbox whose mails have waited for
- * seconds would cost as little as an inbox whose first mail has arrived.
+ * Sets the cost in milliseconds that counts for a mail as soon as it begins to wait for DNS. Without this initial cost,
+ * an inbox with many waiting mails would seem as cheap as an inbox that has just got its first mail.
  */
 const BEGIN_MS = 100
 
@@ -27,8 +27,8 @@ const BEGIN_MS = 100
 export class SlowDnsError extends Error {}
 
 /**
- * Limits how many mails wait for DNS answers at once. The mails of inboxes and networks that have waited least lately
- * get the free places first.
+ * Limits how many mails wait for DNS answers at once. The inboxes and networks whose mails have waited least in the
+ * recent past come first.
  */
 export class DnsTurns {
   readonly #costs = new Costs()
@@ -40,16 +40,16 @@ export class DnsTurns {
     this.#turns = new CostTurns(this.#costs, Math.ceil(slots * WAITING_PART), { perSharer })
   }
 
-  /** Returns the priority of a job that waits for DNS answers again. Jobs with priority 0 run first. */
+  /** Returns the priority of the job that waits again for the DNS answers of a mail. Jobs with priority 0 run first. */
   priorityOf(mail: Pick<InboundMail, 'projectId' | 'remoteIp' | 'provider'>): number {
     return this.#costs.priorityOf(pairedSharersOf(mail))
   }
 
   /**
-   * Runs work that waits for DNS answers as soon as a place is free.
-   * @param patienceMs limits in milliseconds the wait for the place and for the answers together.
-   * @param work gets a signal that aborts at the time limit. The work must then end at once, because it holds a place
-   * and the bytes of the mail.
+   * Runs a function that waits for DNS answers, as soon as the limit of waiting mails allows another one.
+   * @param patienceMs limits in milliseconds the total wait: for permission to start, and for the DNS answers.
+   * @param work gets a signal that aborts at the time limit. The function must then end at once, because it occupies
+   * one of the few places and the memory of the mail.
    * @throws {SlowDnsError} if the time limit is exceeded.
    */
   async run<Result>(
@@ -83,7 +83,10 @@ export class DnsTurns {
   }
 }
 
-/** Returns the inbox and the network of a mail, and their pair as a third sharer. */
+/**
+ * Returns the three parties to which the waiting time of a mail is charged: its inbox, its network, and the pair of
+ * both.
+ */
 function pairedSharersOf(mail: Parameters<typeof sharersOf>[0]): string[] {
   const sharers = sharersOf(mail)
   return [...sharers, sharers.join(' ')]

@@ -1,6 +1,6 @@
 /**
  * Reads attachments for `createReadAttachments`, which kills this process if an attachment takes too much time or
- * memory.
+ * memory to read.
  */
 import { expand, type Instance, type Window } from '../../../shared/mail/calendar/instances.ts'
 import { type ReadOutcome, readDocument } from '../../../shared/mail/documents/readDocument.ts'

@@ -17,13 +17,13 @@ const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1
 type Parsed = {
   projectId: string
   /**
-   * Names the inbox and the sending network to whose cost the time for parsing the message is added. By default, this
-   * time is added only to the cost of the inbox.
+   * Names the inbox and the sending network to which the parsing time of the message is charged. By default, this time
+   * is charged only to the inbox.
    */
   sharers?: readonly string[]
   /**
-   * Forces even a light message to be parsed in a child process, because this message may already have killed a
-   * process.
+   * Forces even a light message to be parsed in a child process, because an earlier parsing of this message may have
+   * killed a process.
    */
   isolated?: boolean
 }

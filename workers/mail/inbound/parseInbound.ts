@@ -22,20 +22,19 @@ import { createReceiveMail, type ParseOptions, type ReceiveMail } from './receiv
 import { sharersOf } from './sharers.ts'
 
 /**
- * If a worker has fetched a parse job this many times and the job has never ended, the job counts as suspect. The
- * message of a suspect parse job, or another message in the same process, may kill the process. The message of a
- * suspect parse job is parsed in a child process.
+ * If workers have fetched a parse job this many times and the job has never ended, its message is parsed in a child
+ * process. This message, or another message in the same process, may have killed the process.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
 /**
- * If a worker has fetched a batch job this many times and the job has never ended, the worker splits the batch. After
- * the split, a message that kills a process no longer affects dozens of other messages.
+ * If workers have fetched a batch job this many times and the job has never ended, the batch is split. Then a message
+ * that kills a process no longer affects dozens of other messages.
  */
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
 /**
- * If the database has refused a message this many times, the service assumes that the database will always refuse this
- * message. Therefore the service stores the raw message without parsing.
+ * If the database has refused a message this many times, the service assumes that the database will always refuse it.
+ * Therefore the service stores the raw message without parsing.
  */
 const ATTEMPTS_TO_STORE = 5
 
@@ -45,13 +44,13 @@ const ATTEMPTS_TO_STORE = 5
  */
 const SMALL_BYTES = 256 * 1024
 /**
- * Limits how many large messages are in memory at once. While a message is parsed, the parser takes ten times the size
- * of the message in memory.
+ * Limits how many large messages are in memory at once, because the parser takes ten times the size of a message in
+ * memory.
  */
 const LARGE_AT_ONCE = 4
 /**
- * Sets the size in bytes above which only one message is in memory at a time. A message of 35 MB took 660 MB in the
- * parser and 600 MB in this process, and a container of the mail pool has 3 GB.
+ * Sets the size in bytes above which only one message is in memory at a time. Parsing a message of 35 MB took 660 MB in
+ * the parser and 600 MB in this process, and a container of the mail pool has 3 GB.
  */
 const HUGE_BYTES = 4 * 1024 * 1024
 /** Sets the number of message bytes in a batch that count as one job slot of the worker pool. */
@@ -126,7 +125,7 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
     }
     try {
       // All inboxes share the few places for large mails. Therefore a large mail gives its place back before it waits
-      // for the name servers that a stranger has chosen.
+      // for the name servers of its sender, which a stranger may have chosen.
       const slow = await receive(isLarge ? PATIENCE_MS : Number.POSITIVE_INFINITY)
       if (slow !== null) await receive(Number.POSITIVE_INFINITY, await store.answersOf(slow))
     } finally {
@@ -191,8 +190,8 @@ function createParseBatch(
 
 /**
  * Returns the delay after which the service tries a mail again that found no free job slot. The delay must not be
- * short, because many waiting mails keep their job slots occupied for seconds. Each attempt that finds no free job slot
- * costs the database as much as the storage of a mail.
+ * short, because the waiting mails may occupy their job slots for seconds. Each futile attempt costs the database as
+ * much as storing a mail.
  */
 const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
 
@@ -200,17 +199,17 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns which fraction of a job slot (place for a running job) one mail of a batch takes. The fraction of a job slot
- * follows from the number of mails in the batch, or from the size of the mail if the size gives a larger fraction. Each
- * fraction of a job slot is a multiple of 1/1024, so that the sum of several fractions is exact.
+ * Returns which fraction of a job slot (place for a running job) one mail of a batch takes. This fraction is the larger
+ * of two values: one part of the batch's mails, or the mail's size in relation to a full job slot. Each fraction is a
+ * multiple of 1/1024, so that sums of fractions are exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024
 
 /**
- * Returns the job that retries the given mails. If a batch is split, the job key of the retry differs from the job key
- * of the batch. If the retry of one mail replaced the job of its batch, the other mails of the batch would be lost
- * after a crash.
+ * Returns the job that retries the given mails. After a batch is split, each retry has a job key that differs from the
+ * job key of the batch. If the retry of one mail replaced the job of its batch, a crash would lose the other mails of
+ * the batch.
  */
 function jobOf(
   ids: readonly string[],

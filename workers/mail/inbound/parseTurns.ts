@@ -18,18 +18,18 @@ const LIGHT_IN_HAND = 32
  */
 const HEAVY_IN_HAND = 8
 /**
- * Limits the milliseconds for which a mail may occupy its place at the parser while the mail waits for a name server.
- * After this time, another mail gets the place at the parser.
+ * Limits the milliseconds for which a mail may occupy its place in the parser while the mail waits for a name server.
+ * After this time, another mail gets the place.
  */
 const TURN_MAX_MS = 50
 /**
- * After this many milliseconds of parsing, the process does other work, because the database waits for the next SQL
- * statement.
+ * Sets the milliseconds of parsing after which the process handles other events, because the database waits for the
+ * next SQL statement.
  */
 const BUSY_MAX_MS = 2
 
 /**
- * Describes the place of one mail at the parser. The caller calls `parsed` as soon as the mail waits only for name
+ * Describes the permission for one mail to be parsed. The caller calls `parsed` as soon as the mail waits only for name
  * servers. The caller calls `end` when the mail is finished.
  */
 export type ParseTurn = { parsed: () => void; end: () => void }
@@ -63,8 +63,8 @@ export function createParseTurns(costs: Costs): ParseTurns {
 }
 
 /**
- * Runs one piece of work at a time. The work of the inbox or network that has caused the least load runs first. If
- * several pieces of work ran at once, each piece would wait for the event loop.
+ * Runs one function at a time, in the order of cost: the function for the inbox or network that has caused the least
+ * load runs first. If several functions ran at once, each function would wait for the event loop.
  */
 export function createSingleFile(
   costs: Costs,

@@ -1,4 +1,6 @@
-/** Parses messages for `createMailParser`, which kills this process if a message takes too much time or memory. */
+/**
+ * Parses messages for `createMailParser`, which kills this process if a message takes too much time or memory to parse.
+ */
 
 import { parseMail } from '../../../shared/mail/parse/parseMail.ts'
 import { indexed } from '../../../shared/mail/search/indexedMail.ts'

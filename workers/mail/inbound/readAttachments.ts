@@ -34,26 +34,27 @@ import { sharersOf } from './sharers.ts'
  */
 const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1024 }
 /**
- * Limits how many runs try to read one attachment. If this many runs killed the worker, the service no longer tries to
+ * Limits how many runs try to read one attachment. If the worker died in this many runs, the service no longer tries to
  * read the attachment.
  */
 const TRIES_MAX = 3
 /**
- * Limits how many jobs wait until they may read an attachment. These jobs occupy slots (places for running jobs) of the
- * worker pool, and new mail needs those slots. Above the limit, the job with the highest cost comes back later.
+ * Limits how many jobs wait until they may read an attachment. A waiting job occupies a slot (place for a running job)
+ * of the worker pool, which new mail needs. Above the limit, the job with the highest cost is queued again for a later
+ * time.
  */
 const WAITING_MAX = 15
 const RETURN_MS = 1_000
-/** Sets the least time between two jobs that come back, because thousands of projects may wait. */
+/** Sets the least time between two jobs that are queued again, because thousands of projects may wait. */
 const RETURN_GAP_MS = 50
 /**
- * Sets how long after its start a run still takes the next attachments of its project. One job for each attachment
- * wrote 3 KB of WAL for an attachment of one byte.
+ * Sets for how many milliseconds after its start a run takes further attachments of its project. With a separate job
+ * for each attachment, PostgreSQL wrote 3 KB of WAL for an attachment of one byte.
  */
 const TURN_MS = 250
 /**
- * Limits how many small attachments of a message a run takes and records together. The characters limit the memory for
- * texts that are not recorded yet.
+ * Limits how many small attachments of a message a run takes and records together. The limit in characters bounds the
+ * memory for texts that are not recorded yet.
  */
 const TOGETHER_MAX = 64
 const TOGETHER_CHARS = 1_000_000
@@ -68,8 +69,8 @@ const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
 
 /**
  * Reads the attachments of a project. Each run reads attachments in a child process for a quarter of a second, but at
- * least one attachment. The attachments of the project and the sending network that have caused the least cost are read
- * first. The worker reads only one attachment at a time, so that it can parse mail at the same time.
+ * least one attachment. The projects and sending networks whose attachments have cost the least come first. The worker
+ * reads only one attachment at a time, so that it can parse mail at the same time.
  */
 export function createReadAttachments(
   { pool, log }: PoolContext,
@@ -132,7 +133,10 @@ export function createReadAttachments(
     }
   }
 
-  /** Takes, reads and records attachments of one message. @returns the number of read attachments. */
+  /**
+   * Claims some attachments of one message, reads them, and records their texts. @returns the number of attachments
+   * that were read.
+   */
   const readSome = async (projectId: string, limit: number): Promise<number> => {
     const claim = randomUUID()
     const taken = await patiently(() => takePendingTexts(pool, projectId, { claim, limit }))
@@ -162,7 +166,8 @@ export function createReadAttachments(
       log.debug({ messageRow: first.messageRow, count: outcomes.length }, 'attachments read')
     }
     await patiently(() => giveBackTexts(pool, claim, rest))
-    // If an attachment behind others could not be read, a later run takes the attachment first and counts its try.
+    // If an earlier attachment of this run was read, the failed attachment counts no attempt yet. A later run begins
+    // with the failed attachment and counts the attempt.
     if (isBegun) return outcomes.length
     if (isOutage(fault)) await patiently(() => returnTry(pool, projectId, claim))
     throw fault
@@ -180,7 +185,8 @@ export function createReadAttachments(
     }
     const next = await nextTextAt(pool, projectId, textLimits)
     if (next === null) return
-    // The sending network shares the cost, so that a flood to many inboxes waits behind the mail of other networks.
+    // The cost is also charged to the sending network, so that a flood of attachments to many inboxes waits behind the
+    // mail of other networks.
     const sharers = sharersOf({ projectId, ...(await findNextSender(pool, projectId)) })
     const comeBack = (runAtMs: number) => {
       const priority = costs.priorityOf(sharers)
@@ -190,8 +196,8 @@ export function createReadAttachments(
     if (next.getTime() > Date.now()) return await comeBack(next.getTime())
     const hadTurn = await turns.runInPlace(sharers, async () => {
       const untilMs = performance.now() + TURN_MS
-      // The run gives back the attachments that it took but did not read. Slow attachments must not cause many such
-      // claims. Therefore the run takes at most twice the number of attachments that it read last.
+      // The run gives back the attachments that it claimed but did not read. Slow attachments must not cause many such
+      // claims, so the run claims at most twice as many attachments as it read the last time.
       let limit = 1
       do {
         const count = await readSome(projectId, limit)
@@ -208,9 +214,9 @@ export function createReadAttachments(
 }
 
 /**
- * Returns the content that the function `read` reads. Null means that the object store has lost the content, and that
- * every run failed to read it. The earlier runs throw an error, because an operator may restore the lost object before
- * the next run.
+ * Returns the content that `read` reads from the object store. Returns null if the object store has lost the content
+ * and this run is the last attempt. An earlier run throws an error instead, because an operator may restore the lost
+ * object before the next run.
  */
 async function orLost(read: () => Promise<Buffer>, tries: number): Promise<Buffer | null> {
   try {
@@ -221,7 +227,9 @@ async function orLost(read: () => Promise<Buffer>, tries: number): Promise<Buffe
   }
 }
 
-/** Tells whether an error says nothing about the attachment, because the attachment was not read at all. */
+/**
+ * Tells whether an error says nothing about the attachment, because the service could not begin to read the attachment.
+ */
 const isOutage = (error: unknown): boolean =>
   error instanceof BlobsAwayError || (error instanceof ChildError && error.isUnstarted)
 

@@ -15,14 +15,14 @@ import type { ReadReport } from './reportMain.ts'
  */
 const LIMITS: ChildLimits = { timeMaxMs: 5_000, memoryMaxBytes: 512 * 1024 * 1024 }
 /**
- * Limits how many attached files are read from one mail with aggregate reports. RFC 7489 and RFC 8460 require one
- * attached file for each report mail.
+ * Limits how many attached files of one report mail are read. RFC 7489 and RFC 8460 require one attached file for each
+ * report mail.
  */
 const FILES_MAX = 3
 
 /**
- * Reads the aggregate reports in a message to the inbox that receives reports. An attached file that is not an
- * aggregate report changes nothing.
+ * Reads the aggregate reports from a message to the report inbox. An attached file that is not an aggregate report has
+ * no effect.
  */
 export function createReadReport(
   { pool, log }: PoolContext,
@@ -40,7 +40,7 @@ export function createReadReport(
       const mail = await findReportMail(pool, blobs, messageRow)
       if (mail === null) return
       const domain = domainOf(mail.from)
-      // The database has no room for a malformed domain name of any length.
+      // The database column cannot store a malformed domain name of arbitrary length.
       const reporter = isDomain(domain) ? domain : ''
       const files = mail.files.filter((file) =>
         isReportFile({ ...file, size: file.content.length }),

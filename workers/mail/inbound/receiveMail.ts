@@ -43,7 +43,7 @@ export type ParseOptions = {
   mailDomain: string
   /** Looks up the DNS records of mail senders. */
   lookUp: LookUp
-  /** Holds the keys that recognise the service’s addresses for bounces and reports. */
+  /** Holds the keys with which the service recognises its own addresses for bounces and reports. */
   bounceKeys: BounceKeys
   /** Stores mail contents that are too large for the database. */
   blobs: Blobs
@@ -56,8 +56,8 @@ export type ParseOptions = {
 }
 
 /**
- * Limits the bytes of a header that the service keeps while it waits for DNS answers. The checks of a sender refuse a
- * longer header, so that they never wait for it.
+ * Limits the bytes of a mail header that stays in memory while its mail waits for DNS answers. The checks of a sender
+ * refuse a longer header at once, so such a mail never waits.
  */
 const HEADER_MAX_BYTES = 512 * 1024
 
@@ -74,7 +74,9 @@ type Parser = PoolContext &
 type Care = {
   /** Holds the rules of the inbox about allowed and blocked senders. */
   rules: readonly Rule[]
-  /** Forces the mail to be parsed in a child process, because this mail may already have killed a process. */
+  /**
+   * Forces the mail to be parsed in a child process, because an earlier parsing of this mail may have killed a process.
+   */
   isolated: boolean
   /**
    * Allows the service to store the mail without parsing if the database refuses the parsed mail, or if the parser
@@ -83,21 +85,21 @@ type Care = {
   storeAnyway: boolean
   /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
-  /** Holds the DNS answers that the service has already waited for. */
+  /** Holds the DNS answers that the service already got in an earlier wait. */
   answers?: LookUp | undefined
   /** Holds the time of the first check of the sender for which DNS gave no answer, or `null` before such a check. */
   unsureSince: Date | null
 }
 
-/** Describes the sender of a mail whose name servers answer slowly. The mail has only the bytes of its header. */
+/** Describes a mail whose sender has slow name servers. The object holds only the header bytes of the mail. */
 type SlowSender = { mail: InboundMail; authors: readonly string[] }
 
 export type ReceiveMail = {
   /**
    * Parses a mail, applies the rules of the inbox, authenticates the sender, and stores the mail. A message that cannot
    * be parsed is stored as raw bytes, with a label. The service reads the bytes of a large mail only when the parser is
-   * free for it, so that many waiting mails take no memory and no connections.
-   * @returns the sender of the mail if DNS did not answer within the time limit. The mail then stays in the queue.
+   * free, so waiting mails take no memory and no connections.
+   * @returns the description of the mail if DNS did not answer within the time limit. The mail then stays in the queue.
    */
   receive(found: InboundMail | LargeInboundMail, care: Care): Promise<SlowSender | null>
   /** Waits for the DNS answers that authenticate a slow sender. */
@@ -202,8 +204,8 @@ async function readAndStore(
   if (isRefused(rules, senders, { isProvenBounce })) return await discard()
   const checks = { lookUp: answers ?? lookUp, ownHost: mailDomain, authors: mail.from }
   const authenticate = (signal: AbortSignal) => authenticateMail(inbound, { ...checks, signal })
-  // With the answers at hand, a mail needs no place. The mails of a stranger would hold the place for large mails while
-  // they queue for one.
+  // A mail whose DNS answers are already known does not wait for permission to query DNS. Otherwise a stranger's mails
+  // would occupy the places for large mails while they wait for that permission.
   const sender =
     answers === undefined
       ? await dnsTurns.run(inbound, patienceMs, authenticate).catch((error: unknown) => {
@@ -228,8 +230,8 @@ async function readAndStore(
   const fromDomains = mail.from.map(domainOf)
   const isForgedIfOurs = (ownDomains: readonly string[]) =>
     isForged(sender, { fromDomains, ownDomains })
-  // Most verdicts on senders do not depend on the domains that this service serves, so most mails need no database
-  // query for these domains.
+  // Most verdicts on senders do not depend on the domains that this service serves. Therefore the code queries these
+  // domains only when a verdict depends on them.
   const isDomainForged =
     isForgedIfOurs([mailDomain]) ||
     (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
@@ -251,7 +253,7 @@ async function readAndStore(
   return null
 }
 
-/** Returns a mail that holds only a copy of its header. The process can then free the memory of the whole mail. */
+/** Returns a mail that holds only a copy of the header, so that the process can free the memory of the whole mail. */
 function headerOf(mail: InboundMail): InboundMail {
   const end = /\r?\n\r?\n/.exec(mail.bytes.toString('latin1', 0, HEADER_MAX_BYTES))
   const length = end === null ? HEADER_MAX_BYTES : end.index + end[0].length
@@ -259,9 +261,9 @@ function headerOf(mail: InboundMail): InboundMail {
 }
 
 /**
- * Records a complaint about a mail of this service. The rules of the inbox do not matter for a complaint, because a
- * complaint returns an address that only this service can make. If the service receives the same complaint mail twice,
- * it records the complaint only once.
+ * Records a complaint about a mail of this service. The complaint quotes an address that only this service can make, so
+ * the rules of the inbox do not apply. If the service receives the same complaint mail twice, it records the complaint
+ * only once.
  */
 async function recordAnyComplaint(
   { complaint, from }: ParsedMail,
@@ -278,8 +280,8 @@ const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): Indexe
   indexed(unparseableMail(bytes, mailDomain), projectId)
 
 /**
- * Removes from a proven bounce all texts that the sender of the bounce could choose freely. The inbox accepts a proven
- * bounce even if the sender of the bounce is not allowed, so the unproven parts must not reach the inbox.
+ * Removes from an authentic bounce all texts that the sender of the bounce could choose freely. The inbox accepts such
+ * a bounce even from a sender who is not allowed, so these texts must not reach the inbox.
  */
 function reduced(
   mail: ParsedMail,

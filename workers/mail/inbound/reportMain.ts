@@ -1,5 +1,6 @@
 /**
- * Reads aggregate reports for `createReadReport`, which kills this process if a report takes too much time or memory.
+ * Reads aggregate reports for `createReadReport`, which kills this process if a report takes too much time or memory to
+ * read.
  */
 import { type AggregateReport, ReportError } from '../../../shared/mail/reports/aggregateReport.ts'
 import { readReport } from '../../../shared/mail/reports/readReport.ts'

@@ -12,16 +12,19 @@ import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /**
- * Limits the message bytes of a batch that is stored in one transaction. While one batch is being stored, mails of the
- * next batch wait, even if their inboxes and networks have caused less load.
+ * Limits the message bytes of a batch that is stored in one transaction. While the batch is being stored, all later
+ * mails must wait, even if their inboxes and networks have caused less load.
  */
 const BATCH_MAX_BYTES = 128 * 1024
 /**
- * Sets the minimum cost, in bytes, that the service counts for storing a mail. A mail with fewer bytes counts as if the
- * mail had this number of bytes.
+ * Sets the minimum number of bytes that is charged for storing a mail. A smaller mail is charged as if it had this
+ * number of bytes.
  */
 const BASE_BYTES = 4 * 1024
-/** Sets the maximum size in bytes of a message that may be stored together with messages of other inboxes. */
+/**
+ * Sets the maximum size in bytes of a message that the service may store in one transaction with messages of other
+ * inboxes.
+ */
 const SMALL_BYTES = 64 * 1024
 /**
  * Limits how many inboxes store their messages in separate transactions at the same time. Each inbox with a separate
@@ -32,10 +35,10 @@ const INBOXES_AT_ONCE = 8
 type Stores = Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'>
 
 /**
- * Stores messages of several inboxes, which were parsed at the same time, in one transaction. The transaction that
- * stores messages of several inboxes does not wait for a locked inbox. If an inbox is locked, its messages are stored
- * in a separate transaction. Large messages and bounces are also stored in separate transactions. Light messages never
- * wait for the transaction that stores heavy messages, because 60 KB of different words take the database 100 ms.
+ * Stores messages of several inboxes, which were parsed at the same time, in one transaction. This transaction does not
+ * wait for a locked inbox: the messages of a locked inbox are stored in a separate transaction, as are large messages
+ * and bounces. Light messages never wait for a transaction of heavy messages, because 60 KB of different words take the
+ * database 100 ms.
  */
 export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   const apart = createInboxBatcher(pool, costs)
@@ -72,8 +75,8 @@ const createLane = (pool: Pool, costs: Costs): Stores =>
   })
 
 /**
- * Divides the time for storing a batch between the mails of the batch, in proportion to their sizes. Adds each part to
- * the cost of the mail's inbox and sending network.
+ * Divides the storage time of a batch between the mails of the batch, in proportion to their sizes. Charges each part
+ * to the inbox and the sending network of the mail.
  */
 async function charged<Result>(
   costs: Costs,
@@ -96,8 +99,8 @@ const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.lengt
 
 /**
  * Stores messages of one inbox in one transaction, because separate transactions would wait for the same lock. The
- * messages of the inbox that has recently caused the least load are stored first. Large messages of one inbox delay
- * another inbox by at most one transaction.
+ * inbox that has recently caused the least load comes first. Large messages of one inbox delay another inbox by at most
+ * one transaction.
  */
 function createInboxBatcher(pool: Pool, costs: Costs): Stores {
   const turns = new CostTurns(costs, INBOXES_AT_ONCE)

@@ -21,13 +21,13 @@ type Parts = {
   record: (outcomes: RecordedOutcome[], last: boolean) => Promise<void>
 }
 
-/** Says to the sender of a mail that this service, and not the remote mail host, could not go on. */
+/** Tells the sender of a mail that the fault lies with this service, and not with the remote mail host. */
 const OWN_FAULT = '451 4.3.0 The service could not send this copy now'
 
 /**
- * Sends the consignments (recipients that the service serves together) of one mail at the same time. While a slow mail
- * host holds one consignment, the other consignments of the mail do not wait for it: their deferred recipients are tried
- * again in the same run when their next attempts are due. The last consignment that ends also ends the delivery attempt.
+ * Sends the consignments (groups of recipients that the service serves together) of one mail at the same time. While a
+ * slow mail host delays one consignment, the others go on: their deferred recipients are tried again in the same run
+ * when their next attempts are due. The last consignment that ends also ends the delivery attempt.
  * @param consignments may contain recipients of `mail.later`, whose next attempts are due later.
  */
 export async function sendConsignments(
@@ -55,8 +55,8 @@ export async function sendConsignments(
 }
 
 /**
- * Sets after how many milliseconds a run tries no recipient again. The job queue gives a job that runs for four hours to
- * another process, which would then send the mail at the same time.
+ * Sets the milliseconds after which a run makes no further attempts. After four hours, the job queue gives a running
+ * job to another process, which would then send the mail at the same time.
  */
 const RUN_MAX_MS = 60 * 60_000
 
@@ -88,8 +88,8 @@ class Run {
   }
 
   /**
-   * Returns the outcomes that the last part of the delivery attempt records for the recipients that wait for a place in
-   * their lane.
+   * Returns the outcomes of the recipients that wait for a place in their lane. The last part of the delivery attempt
+   * records these outcomes.
    */
   postponements(): RecordedOutcome[] {
     return [...this.postponed].map(([address, nextAttemptAt]) => ({
@@ -100,7 +100,7 @@ class Run {
     }))
   }
 
-  /** Waits until a time, or until the run is over. @returns false if the run is over or would take too long. */
+  /** Waits until a time, or until the run is over. @returns false if the run is over, or would last too long. */
   async waitUntil(atMs: number): Promise<boolean> {
     if (this.isOver || atMs > this.#endsAtMs) return false
     const pause = createPause()
@@ -134,8 +134,8 @@ async function sendUntilOver(
 }
 
 /**
- * When the consignment may use its lane (the queue of its destination), sends the consignment. Reports the outcome for
- * each recipient once, unless the message is deleted. @returns the recipients that need another attempt.
+ * Sends the consignment as soon as its lane (the queue of its destination) allows this. Reports the outcome for each
+ * recipient once, unless the message is deleted. @returns the recipients that need another attempt.
  */
 async function sendOnce(
   context: PoolContext,
@@ -203,7 +203,7 @@ async function sendOnce(
 
 /**
  * Sends copies of a mail. If the transport throws an error, the recipients without an outcome are deferred. Otherwise a
- * mail host that provokes an error would keep the mail from ever counting as given up.
+ * mail that always causes an error would be tried for ever, and never count as given up.
  */
 async function sendSafely(
   { log }: PoolContext,

@@ -1,18 +1,24 @@
 import { MemoryShares } from '../../../shared/fair/memoryShares.ts'
 
-/** Mails up to this size are not counted, because all job slots together hold only a few megabytes of such mails. */
+/**
+ * Sets the size in bytes up to which mails are not counted, because all job slots together hold only a few megabytes of
+ * such mails.
+ */
 export const COUNTED_BYTES = 256 * 1024
 /**
  * Limits the total size of the large mails that the process sends at once. The largest mail has 35 MB, and its sending
  * job needs the bytes until the last mail host has answered.
  */
 const TOTAL_BYTES = 256 * 1024 * 1024
-/** Sets the time in milliseconds after which a refused mail asks again. */
+/** Sets the milliseconds after which a mail that got no memory asks again. */
 const RETURN_MS = 1_000
-/** Sets the milliseconds between two refused mails of one project, so that the refused mails do not return at once. */
+/**
+ * Sets the milliseconds between two mails of one project that got no memory, so that the mails do not ask again at the
+ * same moment.
+ */
 const RETURN_SPACING_MS = 200
 
-/** Describes the answer to a mail that asks for memory. A refused mail may ask again after `returnInMs`. */
+/** Describes the answer to a mail that asks for memory. A mail that got no memory may ask again after `returnInMs`. */
 export type MemoryTurn =
   | { granted: true; leave: () => void }
   | { granted: false; returnInMs: number }

@@ -20,12 +20,12 @@ export type SendBatchers = {
  */
 const BATCHING = { batchMax: 32, parallel: 2 }
 
-/** Limits the bytes of composed mails in one SQL statement. */
+/** Limits the bytes of composed mails that one SQL statement stores. */
 const BYTES_MAX = 4 * 1024 * 1024
 
 /**
- * Creates the batchers for one database connection pool. Without batches, the mails of one project would have to record
- * their events one after the other.
+ * Creates the batchers for one database connection pool. Without batches, the mails of one project would wait for each
+ * other to record their events.
  */
 export const createSendBatchers = (pool: Pool): SendBatchers => ({
   begin: createBatcher({ ...BATCHING, run: (rows: string[]) => beginAttempts(pool, rows) }),

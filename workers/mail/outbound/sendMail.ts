@@ -30,13 +30,13 @@ type SendOptions = {
   /** Holds the keys from which the service makes the envelope senders of sent copies. */
   bounceKeys: BounceKeys
   /**
-   * Holds the storage limit in bytes of a project without its own limit. If `storageBytes` is absent or null, such a
-   * project has no storage limit.
+   * Holds the storage limit in bytes of projects that have no limit of their own. If `storageBytes` is absent or null,
+   * such a project has no storage limit.
    */
   storageBytes?: number | null
   /** Holds the inbox that receives the mail to the postmaster. */
   postmaster?: string | undefined
-  /** Limits the memory of large mails. Only tests set another limit. */
+  /** Limits the memory of large mails. Only tests set this limit. */
   memory?: MailMemory
 }
 
@@ -44,7 +44,7 @@ type Sender = PoolContext & SendOptions & { batchers: SendBatchers; composing: F
 
 /**
  * Makes one attempt to send an outbound mail. If a recipient is an inbox of this service, the transaction that records
- * the attempt also delivers the mail. Remote recipients get the mail through the transport. A new job retries the
+ * the attempt also delivers the mail. The transport sends the mail to remote recipients. A new job retries the
  * recipients whose mail was deferred. The message itself never changes between attempts.
  *
  * The outcome for each recipient is recorded as soon as it arrives, so that only recipients without an outcome are
@@ -77,8 +77,8 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     }
   }
   return async ({ messageRow }) => {
-    // If the pool counts as dead for a while, its jobs are released although their runs have not ended. The next run of a
-    // job waits until the earlier run has ended.
+    // If a worker pool counts as dead for a while, its jobs are given to other runs although they have not ended. The
+    // next run of a job waits until the earlier run has ended.
     for (let other = running.get(messageRow); other !== undefined; ) {
       await other.catch(() => {})
       other = running.get(messageRow)
@@ -89,10 +89,13 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
   }
 }
 
-/** Estimates the bytes of the composed mail. Base64 makes attachments longer by more than a third. */
+/** Estimates the bytes of the composed mail, because Base64 makes attachments longer by more than a third. */
 const bytesOf = ({ storedBytes }: OutboundMail): number => Math.ceil(storedBytes * 1.4)
 
-/** Ends a delivery attempt that sends nothing, because the memory or a lane has no free place for this mail. */
+/**
+ * Ends a delivery attempt that sends nothing, because neither the memory limit nor the lane allows this mail at
+ * present.
+ */
 async function postpone(sender: Sender, mail: OutboundMail, inMs: number): Promise<void> {
   const record = createRecorder(sender, mail, { rawId: null, localInboxes: [] })
   const nextAttemptAt = new Date(Date.now() + inMs)
@@ -103,8 +106,8 @@ async function postpone(sender: Sender, mail: OutboundMail, inMs: number): Promi
 }
 
 /**
- * Composes or reads the bytes of a mail. Large mails come one at a time, because composing takes eight times the size of
- * the mail in memory.
+ * Composes a mail, or reads its stored bytes. Large mails come one at a time, because composing takes eight times the
+ * size of the mail in memory.
  */
 async function inTurn<Result>(
   { composing }: Sender,
@@ -120,10 +123,10 @@ async function inTurn<Result>(
 }
 
 /**
- * Returns the domains whose mail goes to inboxes of this service. A mail domain that has failed counts as well, as long
- * as its MX records lead to this service, because the internet then delivers the mail of the domain here too. The name
- * servers of a failed domain may delay their answers. Therefore each look-up needs a place in a lane of its own.
- * @returns the milliseconds until the next try if such a lane has no free place.
+ * Returns the domains whose mail goes to inboxes of this service. A domain whose verification has failed also counts
+ * while its MX records lead to this service, because other servers still deliver its mail here. Its name servers may
+ * delay their answers, so each lookup needs a place in a separate lane (the queue of one destination).
+ * @returns the milliseconds until the next try if that lane has no free place.
  */
 async function ownDomainsOf(sender: Sender, mail: OutboundMail): Promise<string[] | number> {
   const { mailDomain, transport, lanes } = sender
@@ -157,7 +160,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
 
 /**
  * Defers all recipients without an outcome, because the object store has lost the content of the mail. An operator may
- * restore the lost object before the next attempts. Without an outcome, the mail would never count as given up.
+ * restore the lost object before the next attempts. Without these outcomes, the service would try the mail for ever.
  */
 async function deferLost(sender: Sender, mail: OutboundMail): Promise<void> {
   sender.log.error({ messageRow: mail.messageRow }, 'the content of a mail is missing')
@@ -218,12 +221,12 @@ async function tryRecipients(sender: Sender, mail: OutboundMail): Promise<void> 
 }
 
 /**
- * Reports that a later run of the job has begun, or that the mail is deleted. After a lost connection to the database,
- * the earlier run would otherwise send each of its remaining copies a second time.
+ * Reports that a later run of the job has begun, or that the mail is deleted. Without this error, the earlier run would
+ * send its remaining copies a second time after a lost connection to the database.
  */
 class SupersededError extends Error {}
 
-/** Holds the reply with which the SMTP listener also refuses mail for a full inbox. */
+/** Holds the reply with which the service refuses mail for a full inbox. The SMTP listener uses the same reply. */
 const FULL = '452 4.2.2 The inbox is full'
 
 const LOST = 'the object store has lost the content of this message'
@@ -243,9 +246,9 @@ async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
 
 /**
- * Records the outcomes of a delivery attempt in several SQL statements. The SQL statements run in the order in which
- * the callers requested them, because the SQL statement that ends the attempt must be committed last. The function
- * returns false if the delivery attempt is no longer the current one.
+ * Records the outcomes of a delivery attempt in several SQL statements. The statements run in the order of the calls,
+ * because the statement that ends the attempt must be committed last. Returns false if the delivery attempt is no
+ * longer the current one.
  */
 function createRecorder(
   { batchers, outcomes }: Sender,

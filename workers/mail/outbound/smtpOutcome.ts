@@ -16,8 +16,8 @@ export type SmtpFailure = Error & {
 /**
  * Returns the outcome for each recipient of a mail that the mail host accepted. The mail host may have accepted a mail
  * and refused some of its recipients.
- * @param reply is the reply 250 of a mail relay. The SMTP reply 250 identifies the message in the reports that the
- * relay sends later.
+ * @param reply is the reply 250 of a mail relay. This reply contains the identifier that the relay uses for the message
+ * in its later reports.
  */
 export function outcomesOfSuccess(
   to: readonly string[],
@@ -59,8 +59,8 @@ const asText = (said: string): string =>
     .toWellFormed()
 
 /**
- * Lists the replies that demand TLS or a login (RFC 3207 §4, RFC 4954 §6). They are transient, because they concern the
- * two hosts and not the message: the last TLS handshake or login may have failed only for a moment.
+ * Lists the SMTP replies that demand TLS or a login (RFC 3207 §4, RFC 4954 §6). These replies are transient, because
+ * they concern the two hosts and not the message: the last TLS handshake or login may have failed only for a moment.
  */
 const LINK_REPLIES = [530, 534, 535, 538]
 
@@ -105,8 +105,8 @@ export const isRefusal = ({ code, responseCode }: SmtpFailure): boolean =>
   (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
 
 /**
- * Tells whether the message is larger than the limit that the mail host announced. The library nodemailer does not send
- * such a message (RFC 1870 §5), so a retry cannot succeed.
+ * Tells whether the message is larger than the limit that the mail host announced. nodemailer does not send such a
+ * message (RFC 1870 §5), so a retry cannot succeed.
  */
 const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
   code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

@@ -3,8 +3,8 @@ import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.t
 
 /**
  * Limits how long the service waits for the reply to one SMTP command. RFC 5321 §4.5.3.2 allows a wait of five minutes
- * for most SMTP commands, and a wait of ten minutes for the reply to the message. If the service closed the connection
- * earlier, a slow server would still deliver the message. The service would then send the message again.
+ * for most commands, and of ten minutes for the reply to the message. If the service closed the connection earlier, a
+ * slow server could still deliver the message, and the service would send it again.
  */
 export const REPLY_TIMEOUT_MS = 10 * 60_000
 
@@ -25,7 +25,8 @@ export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 
 /**
  * Holds the recipients of one call of `send`, and the name of the lane (the queue of one destination) in which the
- * service sends their mail. A `lane` of `null` stands for the shared lane for mail to the smarthost.
+ * service sends their mail. If `lane` is `null`, the mail goes through the lane of the smarthost, which all mails
+ * share.
  */
 export type Consignment = { lane: string | null; to: string[] }
 

@@ -38,13 +38,13 @@ const TOKEN_ABI = parseAbi([
   'function decimals() view returns (uint8)',
 ])
 /**
- * A chain node must keep this many old blocks. Base makes a block every two seconds, and a block is final after some 20
- * minutes. Until a block is final, the service looks up payments in old blocks.
+ * Sets how many old blocks a chain node must keep. Base makes a block every two seconds, and a block is final after
+ * some 20 minutes. Until a block is final, the service looks up payments in old blocks.
  */
 const OLD_BLOCKS = 600
 /**
- * Holds the gas for the settlement of one payment to a new recipient. The measured settlement took 102,856 gas, and the
- * constant is rounded up.
+ * Holds the gas that the settlement of one payment to a new recipient takes. A measured settlement took 102,856 gas,
+ * and the constant is rounded up.
  */
 const GAS_PER_PAYMENT = 105_000n
 
@@ -54,7 +54,7 @@ export async function lookAtChain(tools: DoctorTools): Promise<Finding[]> {
   return [...nodes, ...(await lookAtOneChain(tools))]
 }
 
-/** Examines each chain node alone if the service uses several chain nodes. */
+/** Examines each chain node separately if the service uses several chain nodes. */
 async function lookAtNodes(chain: DoctorTools['config']['chain']): Promise<Finding[]> {
   const nodes = chainNodes(chain, LOOK_MS)
   if (nodes.length === 1) return []
@@ -116,7 +116,7 @@ function judgeHeadOf({ config }: DoctorTools, head: Block): Finding[] {
   const aheadMs = Date.now() - Number(head.timestamp) * 1000
   const seen = judgeHead({ number: head.number, ageS: Math.max(0, Math.round(aheadMs / 1000)) })
   // A head block with a time in the future proves that the clock of this machine is slow. A head block with a past time
-  // may simply be old.
+  // proves nothing, because it may simply be old.
   return aheadMs < 0 ? [seen, { ...judgeClock('the head', aheadMs), area: 'chain' }] : [seen]
 }
 
@@ -174,7 +174,7 @@ const receiptKeys = ({ config, database }: DoctorTools): Promise<Finding[]> =>
     {
       check: 'receipt key',
       run: async () => {
-        // In production, the findings about the settings already report a missing key.
+        // In production, a missing key is already reported among the findings about the settings.
         if (config.production && config.receiptSeeds === undefined) return []
         const seed = receiptSeeds(config)[0]?.seed
         if (database.pool === null || seed === undefined) return []

@@ -19,8 +19,8 @@ import { type DoctorTools, inTime, takeLooks } from './look.ts'
 import type { Outside } from './outside.ts'
 
 /**
- * Sets how many database connections a runner needs besides the connections for its jobs. The additional database
- * connections of a runner serve its registration as a live pool, its listener, the housekeeping, the metrics and the
+ * Sets how many database connections a runner (a process that runs jobs) needs besides the connections for its jobs.
+ * The additional connections serve its registration as a live pool, its listener, the housekeeping, the metrics and the
  * keys.
  */
 const RUNNER_OTHERS = 8

@@ -31,9 +31,9 @@ const POLL_MS = 100
 
 /**
  * `bun run doctor` examines everything that must be right before strangers can send mail and pay, and receive replies.
- * If workers run, the workers make the examination, because mail and payments use the network of the workers. The
- * process of the command examines each section that no worker examines. The exit code 1 means that the examination
- * found something broken.
+ * Running workers make the examination, because mail and payments use the network of the workers. The process of the
+ * command examines the sections that no worker examines. The exit code 1 means that the examination found something
+ * broken.
  */
 async function examineAll(): Promise<void> {
   const isJson = readArguments()
@@ -113,8 +113,8 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
 }
 
 /**
- * Waits until a worker has stored the findings of one section of the report. A lost connection does not end the wait,
- * because the worker stores its findings as soon as the database answers again.
+ * Waits until a worker has stored the findings of one section of the report. A lost database connection does not end
+ * the wait, because the worker stores its findings as soon as the database answers again.
  */
 async function answered(pool: Pool, id: string, section: Section): Promise<Finding[]> {
   const deadlineMs = performance.now() + REPORT_LIMIT_MS

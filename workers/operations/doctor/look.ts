@@ -27,19 +27,19 @@ export type DoctorTools = {
   ca?: string
 }
 
-/** Names the port to which strangers send mail, and the port that serves MTA-STS policies. */
+/** Sets two ports: the port to which strangers send mail, and the port that serves MTA-STS policies. */
 export const PUBLIC_PORTS = { smtp: 25, https: 443 } as const
 
 /**
- * Creates the DNS lookups for one report of the doctor (the self-check). Each report has its own DNS lookups, so that
- * the report sees DNS changes since the last report.
+ * Creates the DNS lookups for one report of the doctor (the self-check). Each report makes new DNS lookups, so that it
+ * sees DNS changes since the last report.
  */
 export function freshDns({ dnsServers }: Config): Pick<DoctorTools, 'dns' | 'lookUp'> {
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   return { dns, lookUp: createLookUp(dns, dnsServers) }
 }
 
-/** Limits the milliseconds of one check of the doctor (the self-check). All checks of a report run at the same time. */
+/** Limits the milliseconds of one check of the doctor (the self-check). */
 export const LOOK_MS = 5_000
 
 class LateError extends Error {
@@ -86,8 +86,8 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
 }
 
 /**
- * Returns the reason why a check of the doctor (the self-check) failed. The reason is the message of a LateError, and
- * the code of any other error. The message of any other error is not shown, because it could quote a URL with a secret.
+ * Returns the reason why a check of the doctor (the self-check) failed. The reason is the message of a LateError, or
+ * the code of any other error. The message of another error could quote a URL with a secret.
  */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message
@@ -107,7 +107,7 @@ export async function recordsAt(lookUp: LookUp, name: string, type: string): Pro
   }
 }
 
-/** Returns the TXT records of a name, but only the TXT records that begin with `v=VERSION`. */
+/** Returns those TXT records of a name that begin with `v=VERSION`. */
 export async function versionedTexts(dns: Dns, name: string, version: string): Promise<string[]> {
   return (await inTime(dns.txt(name))).filter((text) => isVersioned(text, version))
 }

@@ -83,7 +83,9 @@ async function mailHost(tools: DoctorTools, outside: Promise<Outside>): Promise<
 /** Holds the answers of the SMTP listener at SMTP_HOST and SMTP_PORT, and at the public addresses of MAIL_HOSTNAME. */
 type Listeners = { own: SmtpLook; others: { address: string; look: SmtpLook }[] }
 
-/** Asks the SMTP listener from this machine: at the public addresses, and at SMTP_HOST and SMTP_PORT. */
+/**
+ * Queries the SMTP listener from this machine, at two places: at the public addresses, and at SMTP_HOST and SMTP_PORT.
+ */
 export async function lookAtListeners({ config, dns, ports, ca }: DoctorTools): Promise<Listeners> {
   const { mailHostname, smtp } = config
   const look = (host: string, port: number) =>
@@ -117,7 +119,7 @@ function judgeListeners({ config, ports }: DoctorTools, { own, others }: Listene
 
 type Answering = Extract<SmtpLook, { reached: 'answered' }>
 
-/** Returns the first SMTP listener that answers. */
+/** Returns the findings about the first SMTP listener that answers. */
 const answeringOf = ({ own, others }: Listeners): Answering | undefined =>
   [...others.map(({ look }) => look), own].find(
     (look): look is Answering => look.reached === 'answered',
@@ -136,7 +138,7 @@ const localHost = ({ host }: Config['smtp']): string =>
 /** Judges the certificate of the SMTP listener. */
 function judgeTls({ mailHostname, mtaSts }: Config, answered: Answering | undefined): Finding[] {
   if (answered === undefined) return []
-  // Unless an MTA-STS policy demands a valid certificate, senders of mail accept any certificate.
+  // Senders of mail accept any certificate, unless an MTA-STS policy demands a valid one.
   const isDemanded = mtaSts === 'enforce'
   const offered = judgeStartTls(answered.extensions.includes('STARTTLS'), isDemanded)
   if (answered.certificate === null) return [offered]

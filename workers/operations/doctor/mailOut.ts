@@ -32,15 +32,19 @@ import { zoneSettings } from './served.ts'
 import { lookAtSmtp } from './smtpLook.ts'
 
 /**
- * Names large mail providers. The doctor (the self-check) assumes that at least one of these providers always answers.
+ * Names large mail providers, of which at least one should always answer. The doctor (the self-check) uses them to test
+ * outbound connections.
  */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 const ADDRESSES_MAX = 4
 const NAMES_MAX = 4
-/** Limits the DMARC tree walk to eight domain names: a domain, and its parents of up to seven labels (RFC 9989 §4.10). */
+/**
+ * Limits the DNS tree walk for DMARC records to eight domain names: a domain, and its parents of up to seven labels
+ * (RFC 9989 §4.10).
+ */
 const WALK_MAX = 8
 const REPORT_PLACES_MAX = 4
-/** Sets the size of a mail that receivers should accept. Attachments of 25 MB take 35 MB in base64. */
+/** Sets the size of a mail that receivers should accept. Attachments of 25 MB become 35 MB in base64. */
 const MAIL_BYTES_MAX = 35 * 1024 * 1024
 
 /** Examines whether other hosts accept the mail of this service. */
@@ -72,7 +76,7 @@ export async function lookAtMailOut(
   ])
 }
 
-/** Returns those network addresses from which this service sends mail that are known. */
+/** Returns the network addresses from which this service sends mail, as far as they are known. */
 async function addressesOf(
   tools: DoctorTools,
   outside: Promise<Outside>,
@@ -136,8 +140,8 @@ function recordLooks(
   const { dns } = tools
   return [
     { check: `SPF of ${domain}`, run: () => spfOf(tools, domain, sending) },
-    // If the database does not answer, the DKIM keys are not known. Therefore an empty list of DKIM keys does not prove
-    // that the domain has no DKIM keys.
+    // If the database does not answer, the DKIM keys are not known. An empty list of keys then does not prove that the
+    // domain has no DKIM keys.
     ...(dkim.length === 0 && tools.database.pool !== null
       ? [{ check: `DKIM of ${domain}`, run: async () => missingDkim(domain) }]
       : []),
@@ -173,8 +177,8 @@ async function spfOf(
         }),
       )
       const { result, comment } = checked.status
-      // The text of the SPF library begins with the name of the library and the sender's address. The cause of the SPF
-      // result follows.
+      // The message of the SPF library begins with the name of the library and the sender's address, and the cause of
+      // the SPF result follows. Only the cause is shown.
       return { address, result, comment: (comment || '').split(': ').at(-1)! }
     }),
   )
@@ -207,7 +211,7 @@ async function dmarcOf({ dns, config }: DoctorTools, domain: string): Promise<Fi
   })
 }
 
-/** Holds the DMARC records of one name of a DNS tree walk. */
+/** Holds the DMARC records at one name of the DNS tree walk. */
 type Walked = { at: string; records: readonly string[] }
 
 /** Reads the DMARC records of a domain and of its parent domains (the DNS tree walk of RFC 9989). */
@@ -220,7 +224,7 @@ function walkOf(dns: DoctorTools['dns'], domain: string): Promise<Walked[]> {
   )
 }
 
-/** Returns the part of a DNS tree walk that begins at one of its names. */
+/** Returns the rest of a DNS tree walk, beginning with one of its names. */
 const from = (walked: readonly Walked[], { at }: Walked): Walked[] =>
   walked.slice(walked.findIndex((one) => one.at === at))
 
@@ -229,7 +233,7 @@ const psdOf = ({ records }: Walked): string => tagOf(records[0]!, 'psd').toLower
 /** Returns the organisational domain of the first name of a DNS tree walk (RFC 9989 §4.10.2). */
 function organisation(walked: readonly Walked[]): string {
   const [{ at: start } = { at: '' }] = walked
-  // If one name has several DMARC records, the name counts as a name without a DMARC record.
+  // A name with several DMARC records counts as a name without a DMARC record.
   const valid = walked.filter(({ records }) => records.length === 1)
   const marked = valid.find((one) => psdOf(one) === 'n' || (psdOf(one) === 'y' && one.at !== start))
   if (marked === undefined) return valid.at(-1)?.at ?? start
@@ -254,8 +258,8 @@ function applying(walked: readonly Walked[]): Walked | null {
 }
 
 /**
- * Returns the hosts of report addresses in a DMARC record, but only the hosts of other organisations.
- * @param own is the organisational domain of the domain with the DMARC record.
+ * Returns those hosts of report addresses in a DMARC record that belong to other organisations.
+ * @param own is the organisational domain of the domain to which the DMARC record belongs.
  */
 async function reportHosts(
   dns: DoctorTools['dns'],

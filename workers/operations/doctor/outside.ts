@@ -5,7 +5,7 @@ import { guardedExchange, headerOf } from '../../http/guardedRequest.ts'
 import { type DoctorTools, LOOK_MS } from './look.ts'
 
 /**
- * Describes the response of OUTSIDE_URL. The page at OUTSIDE_URL tells the address of its caller, as Cloudflare's
+ * Describes the response of OUTSIDE_URL. The page at this URL tells the address of its caller, as Cloudflare's
  * `cdn-cgi/trace` does.
  */
 export type Outside = {
@@ -44,8 +44,8 @@ export async function askOutside({ config, resolve, ca }: DoctorTools): Promise<
 }
 
 /**
- * A Date header leaves out fractions of a second, so the time in the header is half a second behind the server's clock
- * on average.
+ * Corrects the time of a Date header, which leaves out fractions of a second. On average, the time in the header is
+ * half a second behind the server's clock.
  */
 const HEADER_CUT_MS = 500
 

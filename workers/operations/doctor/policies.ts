@@ -22,8 +22,8 @@ import { stsIdOf } from './served.ts'
 
 /**
  * Examines MTA-STS, TLS reports, and the certificate authorities that the CAA records allow.
- * @param issuers names the certificate authorities that issued the certificates of BASE_URL and of the SMTP listener. An
- * empty name means that the certificate authority is not known.
+ * @param issuers names the certificate authorities that issued the certificates of BASE_URL and of the SMTP listener.
+ * An empty name means an unknown certificate authority.
  */
 export async function lookAtPolicies(
   tools: DoctorTools,
@@ -79,8 +79,8 @@ async function policyOf(tools: DoctorTools, domain: string): Promise<SeenPolicy>
 }
 
 /**
- * Judges the CAA records that apply to a host name. The records belong to the host name itself, or to its nearest
- * parent domain with CAA records (RFC 8659 §3).
+ * Judges the CAA records that apply to a host name. They are the records of the host name itself, or else of its
+ * nearest parent domain with CAA records (RFC 8659 §3).
  */
 async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Promise<Finding> {
   const labels = host.split('.')
@@ -98,8 +98,8 @@ async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Pro
 const TAGS = ['issue', 'issuewild'] as const
 
 /**
- * Returns the CAA records that a result of the DNS resolver contains. The DNS resolver returns each CAA record as an
- * object with a field that has the name of the record's tag.
+ * Returns the CAA records in a result of the DNS resolver. The resolver returns each CAA record as an object with a
+ * field that is named after the tag of the record.
  */
 const caaRecords = (record: object): CaaRecord[] =>
   TAGS.flatMap((tag) => {

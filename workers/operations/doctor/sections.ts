@@ -1,6 +1,6 @@
 /**
- * Holds the checks of each section of the doctor's report (the result of the self-check). Reports of the doctor (the
- * self-check) are rare, so the process loads the code of all checks only for the first report.
+ * Holds the checks of each section of the doctor's report (the result of the self-check). The code of the checks is
+ * loaded only for the first report, because reports are rare.
  */
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import type { Section } from '../../../shared/doctor/report.ts'

@@ -8,7 +8,7 @@ import { listServedDomains } from '../../../sql/mail/domains/mailDomains.ts'
 
 /**
  * Limits how many mail domains one report of the doctor (the self-check) covers, because a tenant with thousands of
- * domains must not slow down each check.
+ * domains must not slow down each report.
  */
 export const DOMAINS_MAX = 50
 

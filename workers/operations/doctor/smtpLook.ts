@@ -33,11 +33,11 @@ type Asked = {
   ca?: string
 }
 
-/** Limits the characters of an SMTP reply to 20 lines with 512 octets each (RFC 5321 §4.5.3.1.5). */
+/** Limits the characters of an SMTP reply to 20 lines of 512 octets each (RFC 5321 §4.5.3.1.5). */
 const ANSWER_CHARS_MAX = 10_240
 
 /**
- * Asks an SMTP server for its extensions and its certificate, then ends the connection. The returned promise never
+ * Queries an SMTP server for its extensions and its certificate, then ends the connection. The returned promise never
  * rejects, even if the connection fails.
  */
 export async function lookAtSmtp(asked: Asked): Promise<SmtpLook> {
@@ -90,8 +90,8 @@ const opened = (socket: Socket) =>
   })
 
 /**
- * Returns a function that sends one line of SMTP and returns the lines of the server's reply. For the line `null`, the
- * returned function sends nothing and only reads the reply. @throws if the SMTP server refuses the line, or if the
+ * Returns a function that sends one SMTP line and returns the lines of the server's reply. If the given line is `null`,
+ * that function sends nothing and only reads the reply. @throws if the SMTP server refuses the line, or if the
  * connection ends.
  */
 function talker(stream: Socket): (line: string | null) => Promise<string[]> {
@@ -125,8 +125,8 @@ function talker(stream: Socket): (line: string | null) => Promise<string[]> {
 }
 
 /**
- * Starts TLS on an SMTP connection and accepts any certificate, because the certificate is judged later, and no secret
- * is sent.
+ * Starts TLS on an SMTP connection and accepts any certificate. The certificate is judged later, and no secret is sent
+ * over the connection.
  */
 const secured = (socket: Socket, { servername, ca }: Asked) =>
   new Promise<TLSSocket>((resolve, reject) => {

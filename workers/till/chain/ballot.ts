@@ -2,8 +2,8 @@
 import type { RpcAnswer } from './rpc.ts'
 
 /**
- * Names the JSON-RPC methods whose results may differ from node to node without a fault of a node. The results of these
- * methods are counts, balances, fees and estimates.
+ * Names the JSON-RPC methods whose results may differ between nodes although no node is at fault. The results are
+ * counts, balances, fees and estimates.
  */
 export const QUANTITIES: ReadonlySet<string> = new Set([
   'eth_getTransactionCount',
@@ -19,15 +19,14 @@ const EVENT = ['address', 'topics', 'data', 'transactionHash', 'blockNumber', 'l
 
 /**
  * Holds the JSON-RPC error code of a revert (Geth and clients that follow it). A revert is an answer of the chain
- * itself, and not a fault of the node. Every JSON-RPC error except a revert comes from the node.
+ * itself. Every other JSON-RPC error comes from the node.
  */
 const REVERTED = 3
 const REVERT = /revert|out ?of ?gas/i
 
 /**
- * Returns as text the vote that a node casts by its reply. Equal votes mean equal replies. The vote `unseen` means that
- * the node has not seen the block or receipt yet. The vote `null` means that the node has a fault, and does not count
- * as a vote.
+ * Returns a text that represents the reply of a node in a vote. Equal texts mean equal replies. The text `unseen` means
+ * that the node has not seen the block or receipt yet. `null` means that the node has a fault and does not vote.
  */
 export function keyOfAnswer(method: string, answer: RpcAnswer): string | null {
   if (!answer.ok) {

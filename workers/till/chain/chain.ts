@@ -91,8 +91,8 @@ async function readBlocks(rpc: Rpc, numbers: readonly bigint[]): Promise<(Block 
 
 /**
  * Compares stored blocks with the chain.
- * @returns the blocks of the chain at the same heights, and whether one of these blocks has another hash. If the chain
- * node does not know a block, the block does not count as replaced.
+ * @returns the blocks of the chain at the same heights, and whether one of these blocks has another hash. A block that
+ * the chain node does not know does not count as replaced.
  */
 export async function compareBlocks(
   rpc: Rpc,
@@ -109,8 +109,8 @@ export async function compareBlocks(
 }
 
 /**
- * Finds the stored transactions whose block the chain still has. The hash of a block covers its transactions and their
- * results, so this proves a result whose receipt the node does not send.
+ * Finds the stored transactions whose block is still part of the chain. The hash of a block covers its transactions and
+ * their results. Therefore an unchanged hash proves a stored result even if the node does not send the receipt.
  */
 export async function findInSameBlock<Stored extends BlockRef>(
   rpc: Rpc,
@@ -195,8 +195,7 @@ export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promis
 type Authorized = Pick<Transfer, 'asset' | 'payer' | 'nonce'>
 
 /**
- * Names a block by its number or by its hash (EIP-1898). The same block number may refer to another block at another
- * chain node.
+ * Names a block by its number or by its hash (EIP-1898). Only a hash names the same block at every chain node.
  */
 type BlockPlace = bigint | { blockHash: Hex }
 

@@ -2,12 +2,12 @@ import type { Config } from '../../../shared/config/config.ts'
 import { createQuorumRpc, type Node, type NodeOutcome } from './quorum.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
-/** Describes a callback that gets the name of a chain node, and a rating of one of the node's replies. */
+/** Describes a callback that gets the name of a chain node and a rating of the node's reply. */
 export type ObserveNode = (name: string, outcome: NodeOutcome) => void
 
 /**
- * Returns the chain nodes that RPC_URL lists. The name of each chain node is the host of its URL. The name does not
- * contain the rest of the URL, because the rest can contain an API key.
+ * Returns the chain nodes that RPC_URL lists. The name of each chain node is only the host of its URL, because the rest
+ * of the URL can contain an API key.
  */
 export function chainNodes(
   { rpcUrls }: Pick<Config['chain'], 'rpcUrls'>,
@@ -36,8 +36,8 @@ export function chainRpc(
 }
 
 /**
- * Counts the replies of a chain node if the service uses only this node. The service trusts such a node, so the replies
- * of the node are not compared.
+ * Counts the replies of the chain node if the service uses only one node. There are no other replies to compare, so the
+ * service trusts this node.
  */
 function observed({ name, rpc }: Node, observe: ObserveNode = () => {}): Rpc {
   const counted = async <Answer>(asking: Promise<Answer>): Promise<Answer> => {

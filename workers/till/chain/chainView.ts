@@ -16,21 +16,19 @@ import { type Rpc, RpcTrouble } from './rpc.ts'
 export type TillTiming = {
   /** Sets how many milliseconds pass between two polls of the chain while the service has no open transaction. */
   idleMs: number
-  /** Limits in milliseconds the time between two polls of the chain while a transaction is open. */
+  /** Sets how many milliseconds pass between two polls of the chain at most while a transaction is open. */
   watchMs: number
   /**
-   * If the state of an open transaction has not changed for this many milliseconds, the service broadcasts the
-   * transaction again.
+   * Sets the milliseconds after which the service broadcasts an open transaction again if its state has not changed.
    */
   quietMs: number
   /**
-   * If a payment has had no job and no transaction for this many milliseconds, the service queues a new job for the
-   * payment.
+   * Sets the milliseconds after which a payment without a job and a transaction gets a new job.
    */
   lostMs: number
   /**
-   * The nonce of a transaction may be used although its receipt is missing. After this many milliseconds, another
-   * transaction counts as its replacement.
+   * Sets the milliseconds after which a transaction counts as replaced by another one: its nonce is used, but its
+   * receipt is missing.
    */
   displacedMs: number
 }
@@ -70,16 +68,16 @@ export type ChainView = ChainTools & {
    */
   network: UsdcNetwork | null
   /**
-   * Holds the highest block of the chain that this process has seen. A chain node that lags behind does not have the
-   * head block yet. The value `head` is `null` if `network` is also `null`.
+   * Holds the highest block of the chain that this process has seen. A chain node that lags behind may not have this
+   * block yet. The value `head` is `null` if `network` is also `null`.
    */
   head: Block | null
   tipWei: bigint
   /** Holds the balance of each gas wallet in wei at the last poll, by the address of the gas wallet in lower case. */
   balances: Map<string, bigint>
-  /** Combines repeated log lines about an RPC node that does not respond. */
+  /** Combines repeated log lines about an RPC node that does not respond into one line. */
   outage: Outage
-  /** Combines repeated log lines about gas wallets that have no gas. */
+  /** Combines repeated log lines about gas wallets without gas into one line. */
   gasOutage: Outage
   /** Wakes the watcher, which polls the chain. */
   nudge: () => void

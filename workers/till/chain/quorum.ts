@@ -1,6 +1,6 @@
 /**
- * Combines several chain nodes into one client: a reply is accepted once `quorum` nodes give the same reply. If chain
- * nodes do not respond, the quorum still stays the same. If a chain node has not seen a block or receipt yet, the node
+ * Combines several chain nodes into one client, which accepts a reply once `quorum` nodes give the same reply. The
+ * quorum stays the same even if some chain nodes do not respond. A chain node that has not seen a block or receipt yet
  * only lags behind, and does not count as lying.
  */
 import { numberToHex } from 'viem'
@@ -23,8 +23,8 @@ type Options = {
 }
 
 /**
- * Limits how many milliseconds the quorum waits for slow chain nodes that responded to the last request. If the quorum
- * did not wait for slow nodes, a fast node that lags behind the chain could decide alone.
+ * Limits how many milliseconds the quorum waits for slow chain nodes that responded to the last request. Without this
+ * wait, a fast node that lags behind the chain could decide alone.
  */
 const GRACE_MS = 150
 
@@ -114,7 +114,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   }
 
   /**
-   * Returns the reply on which the quorum agreed for one call. Returns `undefined` if too few chain nodes have replied.
+   * Returns the reply to one call on which the quorum agreed. Returns `undefined` if too few chain nodes have given
+   * this reply.
    */
   function decideOne(
     { method }: RpcCall,
@@ -128,20 +129,20 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       if (key !== null && voters.length >= quorum) return voters[0]
     }
     if (stage === 'open' || answers.length < quorum) return undefined
-    // If enough chain nodes have replied, but too few of these nodes have seen a block or receipt, the block or receipt
-    // counts as not yet existing.
+    // If enough chain nodes have replied, but too few of them have seen the block or receipt, it counts as not yet
+    // existing.
     const unseen = votes.get('unseen')
     if (unseen !== undefined) return unseen[0]
-    // If a JSON-RPC call fails at a quorum of chain nodes, these nodes agree about the failure. Therefore the failure
-    // at a quorum of chain nodes counts as the reply.
+    // If a call fails at a quorum of chain nodes, these nodes agree about the failure, so the failure counts as the
+    // reply.
     const faults = votes.get(null) ?? []
     return faults.length >= quorum ? faults[0] : undefined
   }
 
   /**
    * Decides whether a transaction was sent to the chain. One chain node that accepts a transaction is enough, because
-   * this node forwards the transaction to other nodes. Therefore a transaction counts as refused only if a quorum of
-   * chain nodes refuses the transaction.
+   * this node forwards it to other nodes. Therefore a transaction counts as refused only if a quorum of nodes refuses
+   * it.
    */
   function decideSent(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     const taken = answers.find((answer) => answer.ok || KNOWN.test(answer.message))
@@ -149,8 +150,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   }
 
   /**
-   * Decides a number such as a count or a fee from the replies of several nodes. For a number that differs from node to
-   * node, returns the largest value that the replies of at least `quorum` nodes reach or exceed.
+   * Decides on one number, such as a count or a fee, that differs from node to node. Returns the largest value that the
+   * replies of at least `quorum` nodes reach or exceed.
    */
   function decideQuantity(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     if (stage === 'open' && answers.length < expected()) return undefined
@@ -199,7 +200,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       },
     )
     const height = heights[quorum - 1]
-    // Fewer chain nodes than the quorum have a block for the block tag (such as "latest") that the caller requested.
+    // Fewer chain nodes than the quorum returned a block for the requested block tag (such as "latest").
     if (height === undefined) return null
     return await single('eth_getBlockByNumber', [numberToHex(height), false])
   }

@@ -6,8 +6,8 @@ import type { Settlement } from '../../../sql/till/settle/settlements.ts'
 import type { Receipt } from './transactionReceipts.ts'
 
 /**
- * Returns the settlement of a payment, with its signed receipt. The caller of `settlementOf` has already checked the
- * events of the transaction.
+ * Returns the settlement of a payment, with its signed receipt. The caller must have checked the events of the
+ * transaction before.
  */
 export function settlementOf(
   payment: Payment,
@@ -49,7 +49,7 @@ export function settlementOf(
   }
 }
 
-/** Returns the text of the signed receipt for a refund. In a refund, the seller is the party that pays. */
+/** Returns the text of the signed receipt for a refund, in which the seller is the party that pays. */
 export function refundReceipt(
   {
     id,

@@ -1,6 +1,6 @@
 /**
- * Sends JSON-RPC requests over HTTP. The client throws an error for each failure of the HTTP transport. The function
- * `batch` returns each error of the RPC node as a value.
+ * Sends JSON-RPC requests over HTTP. The client throws an error for each failure of the HTTP transport, whereas `batch`
+ * returns each error of the RPC node as a value.
  */
 import { z } from 'zod'
 
@@ -12,7 +12,7 @@ export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
 
-/** Reports that the RPC node did not respond in time. A request with fewer calls may be in time. */
+/** Reports that the RPC node did not respond in time. A request with fewer calls may still succeed. */
 export class RpcTimeout extends RpcTrouble {}
 
 const REST_SECONDS = 1
@@ -60,7 +60,7 @@ const TIMEOUT_MS = 5_000
 const BATCH_MAX = 50
 /**
  * Limits how many characters the parameters in one JSON-RPC request have, because the simulations of fifty payment
- * groups would take 3.6 MB.
+ * groups together would take 3.6 MB.
  */
 const BATCH_CHARS_MAX = 1_000_000
 
@@ -81,8 +81,8 @@ export function createRpc({
   timeoutMs?: number
 }): Rpc {
   /**
-   * Holds the time before which the service sends no further request to the RPC node. An RPC node that responds with
-   * 429 names the time of the next permitted request.
+   * Holds the time before which the service sends no further request to the RPC node. A node that responds with 429
+   * names this time.
    */
   let restUntilMs = 0
   const send = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
@@ -140,7 +140,7 @@ async function request(
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
-      // By default Bun would also send loopback requests through HTTP_PROXY.
+      // This option prevents Bun from sending loopback requests through HTTP_PROXY.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))
@@ -148,8 +148,7 @@ async function request(
     body = await response.json()
   } catch (error) {
     if (error instanceof RpcTrouble) throw error
-    // The error leaves out the cause of the network failure, because the cause can contain the URL, and the URL can
-    // contain an API key.
+    // The error leaves out the cause of the network failure, because the cause may contain the URL with an API key.
     throw error instanceof Error && error.name === 'TimeoutError'
       ? new RpcTimeout('timed out')
       : new RpcTrouble('not reachable')

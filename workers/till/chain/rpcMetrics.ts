@@ -3,8 +3,8 @@ import type { Config } from '../../../shared/config/config.ts'
 import { chainNodes, type ObserveNode } from './chainRpc.ts'
 
 /**
- * Counts how often each chain node agreed with the other nodes, was behind, differed, or gave no reply. A node without
- * other nodes always agrees.
+ * Counts how often each chain node agreed with the other nodes, lagged behind, differed, or gave no reply. If the
+ * service uses only one node, this node always agrees.
  */
 export function measureNodes(registry: Registry, chain: Config['chain']): ObserveNode {
   const answers = new Counter({

@@ -30,7 +30,8 @@ export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | 
   effectiveGasPrice === undefined ? null : gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
 
 /**
- * Limits how many receipts of strangers' transactions one request reads. A transaction can have two megabytes of logs.
+ * Limits how many receipts of strangers' transactions one request reads, because each transaction can have two
+ * megabytes of logs.
  */
 const STRANGERS_AT_ONCE = 25
 
@@ -47,8 +48,8 @@ export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(R
 }
 
 /**
- * Returns the receipts of transactions that strangers may have sent, in the order of `hashes`. Returns `undefined` for a
- * receipt that the node has but cannot send, because a node limits the size of a response.
+ * Returns the receipts of transactions that strangers may have sent, in the order of `hashes`. Returns `undefined` for
+ * a receipt that the node has but cannot send because of its response size limit.
  */
 export async function readStrangersReceipts(
   rpc: Rpc,
@@ -58,14 +59,17 @@ export async function readStrangersReceipts(
   return receipts.map((receipt) => (receipt instanceof RpcTrouble ? undefined : receipt))
 }
 
-/** Matches the errors of a node that limits the requests. The service does not ask this node again at once. */
+/**
+ * Matches the errors of a node that limits the rate of requests. The service does not send this node a new request at
+ * once.
+ */
 const LIMITED = /\b429\b|\brate\b|quota|too many requests|capacity/i
 const LIMITED_CODES = [429, -32005]
 
 /**
- * Reads receipts. If the node does not send some of them, or if the response takes too long, reads these receipts again
- * with fewer in a request. Without this repetition, a few receipts that are too large together would never be read. A
- * receipt that the node does not send alone is a trouble of this receipt only.
+ * Reads receipts. If the node does not send some of them, or takes too long, reads these receipts again with fewer in a
+ * request. Otherwise a few receipts that are too large together would never be read. A receipt that the node does not
+ * send even alone causes an error for this receipt only.
  */
 async function readEach(
   rpc: Rpc,
@@ -91,8 +95,8 @@ async function readEach(
 }
 
 /**
- * Sends one request for receipts. @returns a receipt, or a trouble for each receipt that the node does not send. @throws
- * {RpcTrouble} if the node is down or wants fewer requests, or if it sends a single receipt too slowly.
+ * Sends one request for receipts. @returns a receipt, or an error for each receipt that the node does not send. @throws
+ * {RpcTrouble} if the node is down, or limits the rate of requests, or sends even a single receipt too slowly.
  */
 async function receiptAnswers(
   rpc: Rpc,
@@ -105,7 +109,7 @@ async function receiptAnswers(
     )
   } catch (error) {
     if (error instanceof RpcTimeout && hashes.length > 1) return hashes.map(() => error)
-    // HTTP 413 means that the response, or a response behind a proxy, is too large.
+    // HTTP 413 means that the response of the node, or of a server behind a proxy, is too large.
     if (error instanceof RpcTrouble && error.message.endsWith('HTTP 413')) {
       return hashes.map(() => error)
     }

@@ -20,7 +20,7 @@ const TOKEN_ABI = parseAbi([
 
 /**
  * Holds the selector of the contract function `transferWithAuthorization`. The selector is computed only once, because
- * its hash takes 0.03 ms of the 0.05 ms for encoding the call data.
+ * its hash takes 0.03 ms of the 0.05 ms that encoding the call data takes.
  */
 const TRANSFER_FUNCTION = prepareEncodeFunctionData({
   abi: TOKEN_ABI,
@@ -57,8 +57,8 @@ export function transferGas(transfer: Pick<Transfer, 'signature' | 'deployment'>
 /**
  * Returns the contract call that settles a USDC transfer. The settlement is one transaction, even if the contract call
  * first deploys the wallet of the payer.
- * @param trial asks for a form of the contract call that the service only simulates and never sends. The function
- * `readSimulation` reads the result of the simulated call.
+ * @param trial asks for a form of the contract call that the service only simulates and never sends. `readSimulation`
+ * reads the result of that simulation.
  */
 export function transferCall(
   transfer: Transfer,
@@ -129,9 +129,9 @@ const sameText = (left: string, right: string) => left.toLowerCase() === right.t
 const keyOf = (payerTopic: Hex, nonce: Hex) => `${payerTopic}${nonce.slice(2)}`.toLowerCase()
 
 /**
- * Reads the transfers of a transaction receipt once, for all payments in the transaction. The token contract first logs
- * the use of a payment authorization, and directly afterwards logs the transfer. A transfer that appears later in the
- * logs may belong to another payment authorization.
+ * Reads the transfers of a transaction receipt once, for all payments in the transaction. The token contract logs the
+ * use of a payment authorization, and directly afterwards its transfer. A transfer later in the logs may belong to
+ * another payment authorization.
  */
 export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
   const transfers = new Map<string, { recipient: string; amountAtomic: bigint; logIndex: number }>()
@@ -161,16 +161,16 @@ export const noncesByLog = (logs: readonly Log[], asset: Address): ReadonlyMap<n
   )
 
 /**
- * Tells whether a log entry is the wanted event of the token contract. The events `AuthorizationUsed` and `Transfer`
- * have two indexed parameters each.
+ * Tells whether a log entry is the wanted event of the token contract. Both `AuthorizationUsed` and `Transfer` have two
+ * indexed parameters.
  */
 const isEvent = ({ address, topics }: Log, asset: Address, selector: Hex): boolean =>
   sameText(address, asset) && topics.length === 3 && sameText(topics[0]!, selector)
 
 /**
- * Returns the log index of the Transfer event of a payment. Returns `null` if the transaction receipt does not contain
- * the Transfer event of the payment. A transaction receipt with the status "success" proves nothing about a payment. A
- * wallet contract can run any code, and one payment of a group may have failed.
+ * Returns the log index of the Transfer event of a payment, or `null` if the receipt does not contain this event. A
+ * receipt with the status "success" proves nothing about a payment, because a wallet contract can run any code, and one
+ * payment of a group may have failed.
  */
 export function transferIndex(
   transfers: Transfers,

@@ -3,8 +3,8 @@ import { formatEther } from 'viem'
 import type { ChainView } from '../chain/chainView.ts'
 
 /**
- * Reports as a metric the balance of each gas wallet (which pays transaction fees), as the watcher last read the
- * balance.
+ * Reports as a metric the balance of each gas wallet (which pays transaction fees). The balance is the value that the
+ * watcher last read.
  */
 export function measureGas(registry: Registry, { balances }: Pick<ChainView, 'balances'>): void {
   new Gauge({

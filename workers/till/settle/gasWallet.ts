@@ -1,4 +1,7 @@
-/** Signs, stores and then broadcasts the transactions of the gas wallets, always in this order. */
+/**
+ * Signs, stores and then broadcasts the transactions of the gas wallets, always in this order, so that no transaction
+ * is sent that is not stored.
+ */
 import { type Address, type Hex, keccak256, size } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { tracedForAll } from '../../../shared/process/tracing.ts'
@@ -18,16 +21,15 @@ import { transferCall, transferGas } from '../chain/transfer.ts'
 import type { Fees } from '../trial/trialCalls.ts'
 import { groupCall } from './paymentGroup.ts'
 
-/** Limits the fee of every signed transaction to 100 gwei, given in wei per gas. */
+/** Limits the fee of every signed transaction to 100 gwei. The value is in wei per gas. */
 const FEE_MAX_WEI = 100_000_000_000n
 /**
  * Sets the multiple of the base fee that a new transaction offers. A block raises the base fee by at most an eighth, so
- * twice the base fee is enough for five blocks.
+ * twice the base fee lasts for five blocks.
  */
 const BASE_FEE_MARGIN = 2n
 /**
- * A replacement transaction offers a quarter more than the transaction that it replaces. Nodes require that a
- * replacement transaction offers 10 % more than the transaction that it replaces.
+ * Sets by how much a replacement transaction raises the fee: a quarter. Nodes require at least 10 %.
  */
 const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n
@@ -41,8 +43,8 @@ export type Sending = {
   gas: bigint
   code: Hex | null
   /**
-   * Tells whether the payer's contract code still waits for its first successful payment. Until the first successful
-   * payment, the service sends only one payment at a time from wallets with this contract code.
+   * Tells whether the payer's contract code still waits for its first successful payment. Until then, the service sends
+   * only one payment at a time from wallets with this code.
    */
   isLone?: boolean
 }
@@ -138,8 +140,8 @@ function afterLast<Result>(
 }
 
 /**
- * Assigns the next nonces of a gas wallet to the payments, stores the signed transactions and broadcasts them. If the
- * chain node refuses a transaction, the watcher broadcasts the transaction again.
+ * Assigns the next nonces of a gas wallet to the payments, stores the signed transactions and broadcasts them. A
+ * transaction that the chain node refuses is broadcast again later by the watcher.
  */
 export function sendPayments(
   chain: KnownChain,
@@ -162,8 +164,8 @@ export function sendPayments(
 }
 
 /**
- * Sends payments like {@link sendPayments}, but all payments in one group transaction. If another transaction has
- * included a payment of the group in the meantime, the group transaction leaves out this payment.
+ * Sends payments like {@link sendPayments}, but all payments in one group transaction. A payment that another
+ * transaction has included in the meantime is left out.
  */
 export function sendGroup(
   chain: KnownChain,
@@ -217,9 +219,8 @@ async function storeAndSend(
 type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
- * Makes a gas wallet send a contract call that belongs to no payment. If the watcher must replace the transaction of
- * such a contract call, the replacement transaction does not contain the call. Therefore the caller must be ready to
- * send the contract call again.
+ * Makes a gas wallet send a contract call that belongs to no payment. If the watcher must replace the transaction, the
+ * replacement does not contain the call. Therefore the caller must be ready to send the call again.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {
@@ -260,16 +261,19 @@ export async function broadcast(
 /** Tells whether a payment still waits for its settlement. */
 export const isWaiting = ({ state }: Payment): boolean => state === 'verified'
 
-/** Tells whether the fee of a transaction is below the highest fee that the service pays. */
+/**
+ * Tells whether the fee of a transaction can still be raised, because it is below the highest fee that the service
+ * pays.
+ */
 export const canRaise = (chain: KnownChain, stuck: OpenTransaction): boolean =>
   raisedFees(chain, stuck).maxFeeWei > stuck.maxFeeWei
 
 /**
- * Replaces a transaction by another one with the same nonce and a higher fee. The replacement transaction contains the
- * payments of the stuck transaction that still wait. If no payment waits, the replacement transaction is an empty
- * transfer, because an empty transfer costs less than a call that the token contract reverts.
- * @param payments are the payments that the replacement transaction may contain. The replacement transaction leaves out
- * a payment that was not in the stuck transaction.
+ * Replaces a transaction by another one with the same nonce and a higher fee. The replacement contains those payments
+ * of the stuck transaction that still wait. If no payment waits, the replacement is an empty transfer, which costs less
+ * than a call that the token contract reverts.
+ * @param payments are the payments that the replacement transaction may contain. A payment that was not in the stuck
+ * transaction is left out.
  */
 export async function reprice(
   chain: KnownChain,

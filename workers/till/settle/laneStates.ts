@@ -1,11 +1,11 @@
 /**
- * Defines as tables the states in which the settlement of payments in a process can be. A diagram in ARCHITECTURE.md
- * shows the same states, and a test compares the tables with the diagram.
+ * Defines as tables the states of the settlement of payments in a process. A diagram in ARCHITECTURE.md shows the same
+ * states, and a test compares the tables with the diagram.
  */
 
 /**
  * Names the states of a look. In a look, the settler (the worker that settles payments) reads the payments that wait
- * for settlement. Only one look at the waiting payments runs at a time.
+ * for settlement. Only one look runs at a time.
  */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'

@@ -1,6 +1,6 @@
 /**
  * Builds one transaction that settles several payments. The contract Multicall3 makes one call for each payment, and
- * each call succeeds or fails independently.
+ * each call may fail without affecting the others.
  */
 import {
   type Address,
@@ -20,14 +20,14 @@ import { MULTICALL3_ADDRESS } from '../wallets/walletDeployment.ts'
 export const GROUP_MAX = 64
 /**
  * The following constants set the gas limit of a group transaction: GAS_BASE for the call of Multicall3 itself, and
- * GAS_OF_MEMBER for each payment. In a measured group transaction, a payment to a recipient without USDC took 73,800
- * gas.
+ * GAS_OF_MEMBER for each payment. A measured payment to a recipient without USDC took 73,800 gas in a group.
  */
 const GAS_BASE = 80_000n
 const GAS_OF_MEMBER = 80_000n
 /**
  * Limits the gas of a transaction that settles a group of payments. No chain accepts a transaction with more gas
- * (EIP-7825). Some chain nodes refuse a transaction with too much gas, but do not report the refusal.
+ * (EIP-7825). The service must keep this limit itself, because some chain nodes refuse such a transaction without
+ * reporting the refusal.
  */
 const GAS_BOUND = 2n ** 24n
 

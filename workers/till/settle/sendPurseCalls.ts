@@ -1,6 +1,6 @@
 /**
- * Sends, through a gas wallet, the contract calls that purses (wallets of projects) have signed. The contract calls of
- * purses are cancellations of stopped purses, sweeps and refunds.
+ * Sends, through a gas wallet, contract calls that purses (wallets of projects) have signed: cancellations of stopped
+ * purses, sweeps and refunds.
  */
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
 import { recordUnsentCalls } from '../../../sql/purse/callTurns.ts'
@@ -17,10 +17,10 @@ const BATCH_MAX = 32
 const GAS_BASE = 80_000n
 
 /**
- * Sends the waiting calls of purses in one transaction. In this transaction, each call succeeds or fails independently.
- * A seller may collect a payment before its cancellation is mined. The chain shows whether the payment or its
- * cancellation came first. If a gas wallet had no gas, or if the process crashed, the service sends a purse's call
- * again. A second call of a purse with the same authorization nonce changes nothing.
+ * Sends the waiting calls of purses in one transaction, in which each call may fail without affecting the others. A
+ * seller may collect a payment before its cancellation is mined, so the result is read from the chain. If a gas wallet
+ * had no gas, or if the process crashed, the service sends a call again. A second call with the same authorization
+ * nonce changes nothing.
  */
 export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const { network } = chain.network

@@ -1,8 +1,7 @@
 /**
  * Forms groups of payments, each of which one transaction settles. The job of one payment wakes the settler, which
- * takes all payments that wait for settlement. Therefore the size of a payment group does not depend on the number of
- * concurrent jobs. No timer starts a payment group, because the payments that arrive while one group is being settled
- * form the next group.
+ * takes all waiting payments. Therefore the size of a group does not depend on the number of concurrent jobs. No timer
+ * starts a group: the payments that arrive while one group is being settled form the next group.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import {
@@ -17,32 +16,30 @@ import { GROUP_MAX } from './paymentGroup.ts'
 import { settlePayments } from './settler.ts'
 
 /**
- * A second group of payments may begin when the first group has run for this many milliseconds. If the chain node is
- * nearby, a group is settled before the delay for the second group has passed. Two groups of payments that run at once
- * slow each other down. With 50 concurrent payments, the median latency with one group at a time is 0.85 of the median
- * latency with two groups.
+ * Sets the milliseconds after which a second group of payments may begin while the first group still runs. If the chain
+ * node is nearby, a group is settled sooner. Two groups that run at once slow each other down. With 50 concurrent
+ * payments, the median latency with one group at a time is 0.85 of the median latency with two groups.
  */
 const LATE_MS = 250
 /**
- * Sets the fraction of a group that the payments of one project may fill while several projects wait. The payments of
- * one project may fill only a quarter of a group, because they may make the whole group revert.
+ * Sets the fraction of a group that one project may fill while several projects wait. This fraction is a quarter,
+ * because the payments of one project may make the whole group revert.
  */
 const SHARE_DIVISOR = 4
 /**
- * Limits how many payments with separate transactions are settled at once, because each of these payments occupies a
- * job slot. Half of the job slots in the worker pool stay free, so that the settlement of groups can still start.
+ * Limits how many payments with separate transactions are settled at once, because each of them occupies a job slot.
+ * Half of the job slots in the worker pool stay free, so that the settlement of groups can still start.
  */
 const ALONE_MAX = 16
 /**
- * If a settlement job finds that the lane (the queue) for single payments is full, the job is retried after this delay.
- * If the lane for single payments gets room for the payment earlier, this lane settles the payment without waiting for
- * the job.
+ * Sets after which delay a settlement job is retried if the lane (queue) for single payments is full. If the lane gets
+ * room for the payment earlier, it settles the payment without waiting for the job.
  */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
 /**
- * If another process has locked the database row of a waiting payment, the settler reads the waiting payments again
- * after this delay.
+ * Sets after which delay the settler reads the waiting payments again if another process has locked the row of one of
+ * them.
  */
 const LOCKED_DELAY_MS = 50
 
@@ -50,15 +47,15 @@ type Lane = 'grouped' | 'alone'
 type Waiting = { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void }
 
 export type SettlementLanes = {
-  /** Resolves when the payment is sent, has ended, or has a queued job for a later time. */
+  /** Resolves when the payment is sent, or has ended, or has a new job that is queued for a later time. */
   settle(paymentId: string): Promise<void>
   /** Resolves when no payment is being settled in this process. */
   drain(): Promise<void>
 }
 
 /**
- * Creates the settlement lanes (queues of payments) of one process. Payments with separate transactions have a separate
- * lane, so that these payments never delay the payment groups.
+ * Creates the settlement lanes (queues of payments) of one process. Payments with separate transactions have a lane of
+ * their own, so that they never delay the payment groups.
  */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
   /**
@@ -80,8 +77,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
   /**
-   * Holds where the next read of the waiting payments begins, or `null` for the oldest. Only a backlog that is too long
-   * for one read moves this place.
+   * Marks the payment at which the next read of the waiting payments begins. `null` means the oldest payment. The mark
+   * moves only if the backlog is too long for one read.
    */
   let place: WaitingCursor | null = null
   /** Tells whether some payments were left waiting when the settler last read the waiting payments. */
@@ -126,22 +123,24 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     const room = { grouped: mayGroup ? GROUP_MAX : 0, alone: ALONE_MAX - aloneInHand }
     const own = [...jobs.keys()].filter((id) => dropped.has(id))
     const { grouped, alone, next } = await takeFrom(chain, own, room, place)
-    // A look without room for a group could otherwise pass by the part of the backlog that the next group needs.
+    // The place moves only if this look had room for a group. Otherwise it could skip payments that the next group
+    // needs.
     if (mayGroup) place = next
     for (const id of [...grouped.taken, ...alone.taken]) dropped.delete(id)
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
-    // The value `othersWait` does not count payments whose rows another process has locked, because an immediate second
-    // read would still find these rows locked.
+    // `othersWait` does not count payments whose rows another process has locked, because an immediate second read
+    // would still find these rows locked.
     othersWait = grouped.more + alone.more > 0 || next !== null
-    // The whole part of the backlog that this read considered may need the lane of single payments, which is full.
+    // All payments that this read considered may need the lane of single payments, which is full. Therefore the next
+    // read looks at later payments.
     if (next !== null && mayGroup && grouped.taken.length + alone.taken.length === 0) {
       look = after(LOOK_STATES, look, 'asked')
     }
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
-    // The first payment group may have become late while the settler was reading the waiting payments. When this read
-    // began, a second group was not yet allowed.
+    // The first payment group may have become late while the settler was reading the waiting payments. A second group,
+    // which was not allowed when this read began, may then start.
     if (inMs === 0 && (grouped.taken.length > 0 || !mayGroup)) {
       look = after(LOOK_STATES, look, 'asked')
     }
@@ -152,8 +151,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   /**
-   * Ends the settlement jobs of payments that no longer need to be settled. The settlement jobs of the other payments
-   * continue to wait.
+   * Ends the settlement jobs of payments that no longer need to be settled. The jobs of the other payments continue to
+   * wait.
    */
   const leave = async (chain: KnownChain, jobs: Map<string, Waiting>, aloneMore: number) => {
     const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
@@ -244,8 +243,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   return {
     async settle(paymentId) {
-      // The payment's transaction may have reverted while the earlier settlement run was in progress. If the
-      // transaction has reverted, the settlement job asks for another settlement run.
+      // The payment's transaction may have reverted while the earlier settlement run was in progress. In this case, the
+      // job requests another settlement run.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)
@@ -262,8 +261,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 }
 
 /**
- * Takes waiting payments from a place in the backlog. If the backlog ends before the lanes are full, takes the oldest
- * payments too.
+ * Takes waiting payments, beginning at a given place in the backlog. If the backlog ends before the lanes are full,
+ * takes the oldest payments too.
  */
 async function takeFrom(
   chain: KnownChain,
@@ -289,7 +288,8 @@ async function takeFrom(
     taken: [...new Set([...last[lane].taken, ...oldest[lane].taken])],
     more: oldest.next === null ? oldest[lane].more : last[lane].more + oldest[lane].more,
   })
-  // The next look begins with the oldest payments again, because a full lane may have left some of them.
+  // The next look (read of the waiting payments) begins with the oldest payments again, because a full lane may have
+  // left some of them.
   return { grouped: both('grouped'), alone: both('alone'), next: null }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Settles claimed payments: simulates, signs, stores and broadcasts their transactions. After the broadcast, the
- * watcher follows the transactions of the payments on the chain.
+ * Settles claimed payments: simulates, signs, stores and broadcasts their transactions. Afterwards, the watcher follows
+ * these transactions on the chain.
  */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'

@@ -23,7 +23,7 @@ import { findMailHosts, type MailHost, type MailHostsOptions } from './mailHosts
 import type { FindPolicy } from './mtaSts.ts'
 
 export type DirectOptions = MailHostsOptions & {
-  /** Holds the port of mail hosts, 25 by default. Only tests set another port for mail hosts. */
+  /** Sets the port of mail hosts, 25 by default. Only tests set another port. */
   port?: number
   /** Finds the MTA-STS policy of a domain. If this function is absent, no domain has an MTA-STS policy. */
   findPolicy?: FindPolicy
@@ -36,28 +36,28 @@ export type DirectOptions = MailHostsOptions & {
 
 const SMTP_PORT = 25
 /**
- * Limits how many milliseconds the service waits for a connection, for the greeting, and for the TLS handshake. RFC 5321
- * §4.5.3.2 lets a client wait five minutes for the greeting of a mail host. The service waits only one minute for a
- * greeting, because a mail host that does not respond occupies a job slot for each of its addresses.
+ * Limits how many milliseconds the service waits for a connection, for the greeting, and for the TLS handshake. RFC
+ * 5321 §4.5.3.2 lets a client wait five minutes for the greeting. The service waits only one minute, because each
+ * address of an unresponsive mail host occupies a job slot for this time.
  */
 const TIMEOUTS = { connectMs: 30_000, greetingMs: 60_000 }
 /**
- * Limits the time of a whole SMTP connection, because a mail host that sends single bytes again and again resets the
- * other timeouts.
+ * Limits the time of a whole SMTP connection. A mail host that keeps sending single bytes resets the other time limits
+ * again and again.
  */
 const CONNECTION_MAX_MS = 20 * 60_000
 /**
- * Limits the time in which a domain gets new SMTP connections for one mail. A host that ends each connection after 20
- * minutes and one copy would otherwise hold a mail for longer than the job queue lets a job run.
+ * Limits how long the service opens new SMTP connections to a domain for one mail. A host that ends each connection
+ * after 20 minutes and one copy would otherwise delay a mail for longer than the job queue lets a job run.
  */
 const CONSIGNMENT_MAX_MS = 60 * 60_000
 
 /**
  * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS if the mail host offers TLS, and
- * checks no certificate. Encryption to an unverified mail host is better than plain text (RFC 3207 §4.1). After a
- * failed TLS handshake the mail is sent in plain text. A domain with an MTA-STS policy of the mode `enforce` gets its
- * mail only over TLS. If the MTA-STS policy of a domain demands TLS, mail for the domain goes only to mail hosts that
- * the policy names. Each of these mail hosts must prove its name with a certificate (RFC 8461 §5).
+ * checks no certificate, because encryption to an unverified mail host is better than plain text (RFC 3207 §4.1). After
+ * a failed TLS handshake the mail is sent in plain text. An MTA-STS policy of the mode `enforce` changes this: the mail
+ * goes only over TLS and only to mail hosts that the policy names. Each of these mail hosts must prove its name with a
+ * certificate (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -128,8 +128,8 @@ type WithPolicy = DirectOptions & { policy: MtaStsPolicy | null }
 
 /**
  * Tells whether a mail host allowed this service to begin an SMTP transaction. If no SMTP transaction began, the
- * service tries the next mail host. The list `left` contains the copies of the mail that the service did not offer to
- * the mail host.
+ * service tries the next mail host. `left` lists the copies of the mail that the service did not offer to the mail
+ * host.
  */
 type Session =
   | { reached: true; left: readonly Envelope[] }
@@ -180,7 +180,8 @@ async function attempt(
         await report(outcomesOfSuccess(to, answer.refused))
         continue
       }
-      // After a failed TLS handshake, a host that demands TLS refuses the sender of a mail in plain text.
+      // A mail host that demands TLS answers the plain MAIL command, which follows a failed TLS handshake, with a
+      // refusal.
       const { command, responseCode = 0 } = answer.failure
       const isForLackOfTls = options.plain && command === 'MAIL FROM' && responseCode >= 500
       const failure = isForLackOfTls ? asTransient(answer.failure) : answer.failure
@@ -188,8 +189,7 @@ async function attempt(
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
       // If the mail host timed out, or closed the connection at once, each remaining copy of the mail would fail after
-      // the same wait. But a refusal concerns only one copy, and not the copies that the service has not yet offered to
-      // the mail host.
+      // the same wait. A refusal, in contrast, concerns only one copy, so the service offers the remaining copies.
       const isHeard = n > 0 || isRefusal(failure)
       if (isHeard && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))
@@ -234,7 +234,8 @@ function connectTo(
       rejectUnauthorized: isEnforced,
       ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
     },
-    // The library counts the connection, the greeting and the TLS handshake together, so `connecting` limits the first.
+    // nodemailer counts the connection, the greeting and the TLS handshake together, so `connectionTimeout` is the sum
+    // of their limits.
     connectionTimeout: connectMs + 2 * greetingMs,
     greetingTimeout: greetingMs,
     socketTimeout: REPLY_TIMEOUT_MS,
@@ -264,7 +265,7 @@ function connectTo(
 }
 
 /**
- * Logs the TLS version of an SMTP connection, and whether the mail host would satisfy the MTA-STS policy of its domain.
+ * Logs the TLS version of an SMTP connection, and whether the mail host would satisfy an MTA-STS policy of its domain.
  */
 function noteTls(connection: SmtpConnection, host: MailHost, { policy, log }: WithPolicy): void {
   const socket = (connection as unknown as { _socket?: Partial<TLSSocket> })._socket
@@ -306,7 +307,7 @@ const timedOut = () =>
 
 /**
  * Puts the name of the mail host in front of the SMTP reply that the host sent. Replaces the text of a connection
- * error, because the error text must not name the address to which the service connected.
+ * error, because that text may contain the address to which the service connected.
  */
 function withHost(failure: SmtpFailure, host: MailHost): SmtpFailure {
   const said = failure.response ?? connectionFault(failure)

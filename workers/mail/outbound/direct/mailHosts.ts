@@ -17,8 +17,7 @@ export type MailHosts =
 export type MailHostsOptions = {
   dns: Dns
   /**
-   * Holds the host name of this service. If the MX record of a domain names the host name of this service, mail to this
-   * domain would loop.
+   * Holds the host name of this service. Mail to a domain whose MX record names this host would loop.
    */
   ownName: string
   /** Allows mail hosts at private addresses, which the service needs in development. */
@@ -26,8 +25,8 @@ export type MailHostsOptions = {
 }
 
 /**
- * Limits how many host addresses are tried for one mail. RFC 5321 §5.1 demands that the service tries at least two host
- * addresses. This limit also limits the time of the delivery to one domain.
+ * Limits how many host addresses are tried for one mail, and so the time of the delivery to one domain. RFC 5321 §5.1
+ * demands that the service tries at least two host addresses.
  */
 const ADDRESSES_MAX = 6
 const ADDRESSES_PER_HOST_MAX = 3
@@ -50,9 +49,8 @@ const UNKNOWN: MailHosts = {
  * exchangers with equal preference come in random order. A domain without an MX record is its own mail host (implicit
  * MX). A domain with a null MX has no mail host (RFC 7505).
  *
- * The owner of a domain chooses the names of its mail hosts, and thereby the addresses to which this service connects.
- * Therefore mail is sent only to public addresses. Without the check for public addresses, a tenant could reach the
- * network of this machine by mail.
+ * The owner of a domain chooses its mail hosts, and thereby the addresses to which this service connects. Therefore
+ * mail is sent only to public addresses. Otherwise a tenant could reach the network of this machine by mail.
  */
 export async function findMailHosts(
   domain: string,
@@ -76,7 +74,7 @@ export async function findMailHosts(
       .map((address) => ({ name, address })),
   )
   if (hosts.length > 0) return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
-  // If the DNS lookup of a mail exchanger failed, this mail exchanger may be the only one that accepts the mail.
+  // A mail exchanger whose DNS lookup failed may be the only one that accepts the mail, so its error is reported.
   if (found.length < names.length) return UNKNOWN
   if (found.some(({ addresses }) => addresses.length > 0)) {
     return none('550 5.4.4 The mail exchangers of the domain have no public address')
@@ -97,7 +95,7 @@ const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.
 
 /**
  * Returns the mail exchangers in the order of their preference. If this service is itself a mail exchanger of the
- * domain, returns only the mail exchangers that are preferred to this service (RFC 5321 §5.1).
+ * domain, returns only the exchangers with a better preference than this service (RFC 5321 §5.1).
  */
 function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
   const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))

@@ -18,8 +18,7 @@ export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 /** Holds the settings with which the service fetches an MTA-STS policy. */
 type FetchOptions = OutboundPolicy & {
   /**
-   * Holds the port of the web site that serves the MTA-STS policy, 443 by default. Only tests set another port for the
-   * web site of the policy.
+   * Sets the port of the web site that serves the MTA-STS policy, 443 by default. Only tests set another port.
    */
   port?: number
   /** Adds certificate authorities in PEM form for fetching an MTA-STS policy. */
@@ -34,8 +33,8 @@ export type MtaStsOptions = FetchOptions & {
 
 const FETCH_TIMEOUT_MS = 10_000
 /**
- * Matches the name of a mail host in an MTA-STS policy (RFC 8461 §3.2). PostgreSQL would refuse other texts, for example
- * a NUL byte, and so end the delivery of mail to the domain.
+ * Matches the name of a mail host in an MTA-STS policy (RFC 8461 §3.2). Names that do not match are left out, because
+ * PostgreSQL would refuse a text such as a NUL byte, and the mail to the domain could not be delivered.
  */
 const MX_PATTERN = /^(\*\.)?[a-z0-9.-]{1,253}$/i
 const POLICY_MAX_BYTES = 16 * 1024
@@ -44,7 +43,7 @@ const POLICY_MAX_BYTES = 16 * 1024
  * most a year. If the lifetime were shorter than an hour, the policy would be fetched for each mail.
  */
 const MAX_AGE_S = { least: 3_600, most: 31_557_600 }
-/** Each process looks up the MTA-STS record of a domain at most once in this many milliseconds. */
+/** Sets the milliseconds within which a process looks up the MTA-STS record of a domain at most once. */
 const ASKED_MS = 60_000
 const DOMAINS_MAX = 10_000
 

@@ -18,8 +18,8 @@ export function relayTls({
   const ca = relayCaFile === undefined ? null : readCertificates(relayCaFile)
   return {
     ignoreTLS: mode === 'off',
-    // Without the option that requires TLS, an SMTP relay without STARTTLS would get credentials and mail in plain
-    // text. An attacker between the two hosts can remove the relay's offer of STARTTLS.
+    // Without the option that requires TLS, an attacker between the two hosts could remove the relay's offer of
+    // STARTTLS. The relay would then get credentials and mail in plain text.
     requireTLS: mode === 'required',
     ...(ca === null ? {} : { tls: { ca: ca.texts, checkServerIdentity: ca.check } }),
   }

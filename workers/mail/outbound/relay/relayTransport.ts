@@ -25,8 +25,8 @@ const CONNECTIONS_MAX = 5
  */
 const OWN_CONNECTIONS_MAX = 2
 /**
- * Limits how long the service keeps idle connections. A firewall may forget an idle connection, and the next mail would
- * then wait for REPLY_TIMEOUT_MS.
+ * Limits how long the service keeps idle connections. A firewall may forget an idle connection, and the next mail on
+ * this connection would then wait for REPLY_TIMEOUT_MS.
  */
 const IDLE_MAX_MS = 30_000
 const CONNECT_TIMEOUT_MS = 20_000
@@ -54,7 +54,8 @@ export function relayOptions(settings: RelaySettings, ownName: string) {
       ? {}
       : {
           auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) },
-          // A smarthost that does not offer AUTH for a while would refuse all mail for good without the login.
+          // If a smarthost does not offer AUTH for a while, a mail without login would be refused for good. Therefore
+          // the login is required.
           forceAuth: true,
         }),
     disableFileAccess: true,
@@ -87,7 +88,8 @@ export function createRelayTransport(
           pool: true,
           maxConnections,
           ...relayOptions(settings, ownName),
-          // The library counts the connection, the greeting and the TLS handshake together.
+          // nodemailer counts the connection, the greeting and the TLS handshake together, so this limit is three times
+          // the limit of one step.
           connectionTimeout: 3 * CONNECT_TIMEOUT_MS,
           greetingTimeout: CONNECT_TIMEOUT_MS,
           socketTimeout: REPLY_TIMEOUT_MS,
@@ -134,7 +136,10 @@ export function createRelayTransport(
   }
 }
 
-/** Sends mail over a pool of connections, and opens new connections after a pause. @param create creates the pool. */
+/**
+ * Sends mail over a pool of SMTP connections. If the pool was idle for a while, opens new connections instead of
+ * reusing the old ones. @param create creates the pool.
+ */
 function createMailer<Mailer extends ReturnType<typeof nodemailer.createTransport>>(
   create: () => Mailer,
   idleMaxMs: number,
@@ -166,8 +171,8 @@ function createMailer<Mailer extends ReturnType<typeof nodemailer.createTranspor
 }
 
 /**
- * Holds the outcome of one copy of a mail, and the failure of the SMTP connection. If the SMTP connection failed, the
- * failure also affects copies for other recipients that wait for this connection.
+ * Describes the outcome of one copy of a mail, and the failure of the SMTP connection. A failed SMTP connection also
+ * affects copies for other recipients that wait for this connection.
  */
 type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
 
