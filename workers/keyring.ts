@@ -12,9 +12,9 @@ import {
 import { hasDkimKeys } from '../sql/mail/domains/dkimKeys.ts'
 
 /**
- * Loads and checks the master keys of a process that sends mail. If the database contains DKIM keys, the master keys
- * are mandatory. The master keys are checked when the database is ready.
- * @throws {ConfigError} if a master key is wrong or missing. The error names the wrong or missing master key.
+ * Loads and checks the master keys of a process that sends mail, as soon as the database is ready. The master keys are
+ * mandatory if the database contains DKIM keys.
+ * @throws {ConfigError} if a master key is wrong or missing. The error names this master key.
  */
 export async function startSigningKeys(
   config: Config,
@@ -32,9 +32,9 @@ export async function startSigningKeys(
 }
 
 /**
- * Loads and checks the master keys of a process that delivers webhooks. The master keys are checked when the database
- * is ready. Encrypts webhook secrets that an earlier version stored in plain text.
- * @throws {ConfigError} if a master key is wrong or missing. The error names the wrong or missing master key.
+ * Loads and checks the master keys of a process that delivers webhooks, as soon as the database is ready. Encrypts
+ * webhook secrets that an earlier version stored in plain text.
+ * @throws {ConfigError} if a master key is wrong or missing. The error names this master key.
  */
 export async function startKeyring(
   config: Config,

@@ -32,7 +32,7 @@ const CONCURRENCY_MAX = 500
 function readArguments(args: string[]): {
   runners: RunnerName[]
   /**
-   * Limits the concurrent jobs of each worker pool. A limit of `null` means that each worker pool uses its own default.
+   * Limits the concurrent jobs of each worker pool. `null` means that each worker pool uses its own default.
    */
   concurrency: number | null
 } {
@@ -57,8 +57,8 @@ function readArguments(args: string[]): {
 }
 
 /**
- * Returns the runners of the worker pool with the given name. If the given name is the name of a runner, returns only
- * this runner.
+ * Returns the runners (groups of job types) of the worker pool with the given name. If the name is the name of a
+ * runner, returns only this runner.
  */
 function runnersOf(name: string): readonly RunnerName[] {
   const pools: Record<string, readonly RunnerName[]> = POOLS
@@ -76,8 +76,8 @@ const secrets = () => readArguments(ARGUMENTS).runners.flatMap(readBy)
 
 await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
   // Graphile Worker does not wait for the SQL statement that deletes the database row of a finished job. If the
-  // database connection breaks during this SQL statement, a promise rejects for which nobody has a handler. After such
-  // a rejection, queue/recoverJobs.ts releases the finished job. A second run of the finished job changes nothing.
+  // database connection breaks during this statement, a promise rejects that nobody handles. The process must go on,
+  // because queue/recoverJobs.ts then releases the finished job, and its second run changes nothing.
   process.on('unhandledRejection', (error) => {
     if (isDatabaseUnavailable(error)) {
       return log.warn({ err: error }, 'the end of a job was not recorded: the database is away')

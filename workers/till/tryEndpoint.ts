@@ -28,8 +28,8 @@ import { askUnpaid, EMPTY_CALL, type EmptyCall } from './emptyCall.ts'
 
 const ASK_TIMEOUT_MS = 10_000
 /**
- * Limits in milliseconds how long a request with a payment to an endpoint may take. The timeout of a request with a
- * payment is long, because a seller settles the payment on the chain before the seller responds.
+ * Limits in milliseconds how long a request with a payment to an endpoint may take. The limit is long, because a seller
+ * settles the payment on the chain before the response.
  */
 const PAY_TIMEOUT_MS = 30_000
 
@@ -46,9 +46,8 @@ const devnetPayer: DigestSigner = {
 type End = Parameters<typeof endTrial>[2]
 
 /**
- * Requests a paid endpoint as a buyer does. If `buy` is set, the trial pays the endpoint once from the payer account of
- * the devnet. If the trial of an endpoint was interrupted, the job of the trial sends the stored bytes of the payment
- * again.
+ * Requests a paid endpoint as a buyer does. If `buy` is set, pays the endpoint once from the payer account of the
+ * devnet. A trial whose job was interrupted sends the stored bytes of the payment again.
  */
 export const createTryEndpoint =
   ({ pool, lanes, outcomes }: PoolContext, policy: OutboundPolicy): Task<'try_endpoint'> =>

@@ -29,9 +29,9 @@ const VERIFY_TIMEOUT_MS = 10_000
 const AGAIN_MS = 60 * 60 * 1000
 
 /**
- * Fetches a registered URL without a payment, and records whether the endpoint responds with an x402 challenge. The
- * service makes no x402 challenge for an unreachable endpoint. A payment that is already signed continues, even if the
- * check of the endpoint finds a fault.
+ * Fetches a registered URL without a payment, and records whether the endpoint responds with an x402 challenge. For an
+ * unreachable endpoint, the service offers no x402 challenge. A payment that is already signed continues even if the
+ * check finds a fault.
  */
 export const createVerifyEndpoint =
   ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>
@@ -54,18 +54,18 @@ export const createVerifyEndpoint =
       const seen = readSeen(answer.ok && answer.status === 402 ? answer.paymentRequired : undefined)
       const verdict = { id: endpointId, url, startedAt, ...judgement, payees, seen }
       const checkedAt = await recordVerification(pool, verdict)
-      // The endpoint has another URL, or a later check has begun, because the seller asked for it. The later check sees
-      // a newer state of the seller's server.
+      // The endpoint has another URL, or the seller has requested a later check, which sees a newer state of the
+      // seller's server. Therefore the result of this check is dropped.
       if (checkedAt === null) return
       if (openApiUrl !== null) {
         await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl, checkedAt })
       }
-      // The service makes no x402 challenge for an unreachable endpoint, so it checks the endpoint repeatedly until the
-      // endpoint responds. A seller may change the payTo address at this service before it changes the 402 response of
-      // its server.
+      // The service offers no x402 challenge for an unreachable endpoint, so it repeats the check until the endpoint
+      // responds. This happens, for example, if a seller changes the payTo address here before its server sends the new
+      // address.
       const isOfOthers = payTo !== null && payees.length > 0 && !payees.includes(payTo)
       if (judgement.status === 'unreachable' || isOfOthers) {
-        // If the seller has asked for a check in the meantime, the job of that check keeps its earlier time.
+        // If the seller has requested a check in the meantime, the job of that check keeps its earlier time.
         await queueAt(pool, endpointId, AGAIN_MS, { keepsTime: true })
       }
     } finally {

@@ -8,13 +8,13 @@ import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 
 /**
  * Limits the time and memory for masking the secrets in one response. Masking an honest response of one megabyte takes
- * a second. Masking seven long secrets with the same prefix once took 30 s, because the cost of masking grew with the
- * text length times the secret length. Of twelve kinds of responses of one megabyte, the costliest took 345 MB.
+ * a second. A response with seven long secrets of the same prefix once took 30 s, because the cost was the text length
+ * times the secret length. Of twelve kinds of responses of one megabyte, the costliest took 345 MB.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 640 * 1024 * 1024 }
 /**
- * Limits how many responses the process masks at once. Two masking processes and the worker itself fit into the memory
- * of a container of the vault pool, also on a machine with many processors.
+ * Limits how many responses the process masks at once. The memory of a container of the vault pool is enough for two
+ * masking processes and the worker itself, also on a machine with many processors.
  */
 const AT_ONCE_MAX = 2
 /**
@@ -33,8 +33,8 @@ const PAUSES_MS = [0, 500, 3_000]
 /** Masks secrets in HTTP responses. Each HTTP response is masked in a child process with limits on time and memory. */
 export type AnswerMasker = {
   /**
-   * Returns how many milliseconds remain until the project may use the processor to mask another response. The number 0
-   * means that the project may use the processor now.
+   * Returns how many milliseconds remain until the project may mask another response. The number 0 means that it may
+   * mask one now.
    */
   delayMs(projectId: string): number
   /**

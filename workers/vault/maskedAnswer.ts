@@ -6,7 +6,7 @@ import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 
 /** Limits the bytes in the body of an HTTP response, both as received and after decompression. */
 export const ANSWER_BYTES_MAX = 1024 * 1024
-/** Limits how many layers of compression one response body may have. */
+/** Limits how many times one response body may be compressed. */
 const CODINGS_MAX = 3
 
 /** Describes an HTTP response in which secrets are not masked yet. */
@@ -54,7 +54,7 @@ export async function maskedAnswer(
 /**
  * Returns the headers of a response by their names in lower case. Headers with the same name form one value (RFC 9110
  * §5.3), so their values are joined first. The joined value of Set-Cookie holds one cookie in each line.
- * @param shown returns a header name or value in the form that the caller may see.
+ * @param shown returns a header name or value in the masked form that the caller may see.
  */
 export function shownHeaders(
   raw: readonly string[],
@@ -106,7 +106,7 @@ const unzip: Record<string, (bytes: Uint8Array) => Promise<Buffer>> = {
     }),
 }
 
-/** Returns the decompressed body of a response, or the reason why the body cannot be read. */
+/** Returns the decompressed body of a response, or the reason why the body cannot be decompressed. */
 export async function decompressed(
   body: Uint8Array,
   codings: string,

@@ -31,13 +31,13 @@ export async function sendFilled(
 
 type Failed = Extract<Exchange, { ok: false }>
 
-/** Matches the errors of a connection over which no request was sent yet. */
+/** Matches the errors of a connection over which no request has been sent. */
 const NOT_SENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH)$|CERT|TLS|SSL|SIGNATURE/
 
 /**
- * Tells whether the server of a failed request surely got no request. Even after the handshake, a server can break TLS
- * with the same error that a failed handshake causes.
+ * Tells whether the server surely did not get a failed request. A failed handshake alone does not prove this, because a
+ * server can break TLS with the same error after the handshake.
  */
 export const wasNotSent = ({ kind, detail, secured }: Failed): boolean =>
   kind === 'blocked' || (kind === 'network' && secured !== true && NOT_SENT.test(detail))

@@ -19,9 +19,8 @@ type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string 
 
 /**
  * Sends one request that contains a secret, at most once. The use of the secret is marked as `sending` before the
- * request is sent. If a job finds that the use of a secret is already marked as `sending`, an earlier run was
- * interrupted. After an interrupted run, nobody knows whether the server has acted on the request, so the use of the
- * secret ends as `unknown`.
+ * request is sent. If a job finds this mark, an earlier run was interrupted, and nobody knows whether the server has
+ * acted on the request. The use of the secret then ends as `unknown`.
  */
 export const createUseSecret = (
   { pool, lanes, outcomes }: PoolContext,

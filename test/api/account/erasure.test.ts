@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Returns the names of the database tables that have a row with the given text. */
+/** Returns the names of the database tables in which some row contains the given text. */
 async function tablesNaming(text: string): Promise<string[]> {
   const { pool } = service.database
   const { rows: tables } = await pool.query<{ name: string }>(

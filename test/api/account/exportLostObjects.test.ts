@@ -41,7 +41,7 @@ async function deliver(agent: Agent, subject: string, count: number): Promise<st
     .toSorted((one, other) => size(other) - size(one))
 }
 
-test('an export holds every mail, also those whose original or attachments the object store has lost', async () => {
+test('an export holds every mail, even if the object store has lost the original or the attachments of a mail', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'Whole', 1)
   const [original] = await deliver(agent, 'Without original', 2)

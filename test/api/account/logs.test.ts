@@ -76,7 +76,7 @@ test('the audit log records actor, action, subject, time and request id of every
     all.map((e) => [e.action, e.subject, e.description, e.outcome].join(' ').replace('  ', ' ')),
   ).toEqual(expected)
   // The audit log gets no entry when a client only reads the list of credentials, or when a request is refused, because
-  // the service then reads no secret.
+  // no secret is read then.
   await agent.get('/v0/vault')
   await agent.put(path('n'), { type: 'NONE', data: {} })
   expect(await logs(agent)).toHaveLength(all.length)
@@ -149,7 +149,7 @@ test('the audit log is filtered by each filter alone and by several filters toge
   await agent.get(path('b/ü'))
   await agent.get(path('gone'))
   const { pool } = service.database
-  // Inserts audit log entries in the form in which other parts of the service write them.
+  // These audit log entries have the form in which other parts of the service write them.
   await pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)
      values ($1, 'mail.send', 'thd_1', 'loid-other', 'r', 'ok', '2020-01-01'),

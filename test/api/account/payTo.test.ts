@@ -13,7 +13,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const PATH = '/v0/platform/projects'
 const upper = (address: string) => `0x${address.slice(2).toUpperCase()}`
-/** The address in this test has one letter in the wrong case, so the checksum of the address is wrong. */
+/** One letter of this address has the wrong case, so the checksum of the address is wrong. */
 const mistyped = payTo.replace('C', 'c')
 const gasWallet = privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKey).address
 

@@ -214,7 +214,7 @@ test('a project export contains the refunds that the service records and that th
   ])
 })
 
-test('a mail without a Message-ID has the same id in the exported mbox and in the exported JSON line', async () => {
+test('a mail without a Message-ID has the same id in the mbox export and in the JSON export', async () => {
   const agent = await service.newAgent()
   const bare = 'From: a@b.example\r\nSubject: bare\r\n\r\nno id'
   await receive(pool, agent.project.id, bare)
@@ -280,7 +280,7 @@ test('an export that loses its database connection ends with an error and never 
   expect(next.at(-1).counts.message).toBe(600)
 })
 
-test('four exports can run concurrently, at most two of one platform key, and a further export is refused until another export ends', async () => {
+test('at most four exports run concurrently, two of them for one platform key, and a further export is refused until one ends', async () => {
   const agent = await service.newAgent()
   await fill(agent, 200)
   const others = [generateKey('platform'), generateKey('platform')]
@@ -308,7 +308,7 @@ test('four exports can run concurrently, at most two of one platform key, and a 
   await next.text()
 })
 
-test('an export ends early if its client reads too slowly, and the snapshot closes', async () => {
+test('if the client of an export reads too slowly, the service ends the export early and closes the database snapshot', async () => {
   const agent = await service.newAgent()
   const entry = {
     actor: { projectId: agent.project.id, keyPrefix: 'slow', requestId: 'req_slow' },
@@ -338,7 +338,7 @@ test('an export ends early if its client reads too slowly, and the snapshot clos
   await exports.stop()
 })
 
-test('the log of the organization names the key that exported and deleted a project, also after the project is erased', async () => {
+test('the log of the organization names the key that exported and deleted a project, even after the project is erased', async () => {
   const agent = await service.newAgent()
   await (await open(agent)).text()
   await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
@@ -422,7 +422,7 @@ describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox"
       const kept = Buffer.from(raw)
         .toString('latin1')
         .replaceAll('\r\n', '\n')
-        // For some mbox readers a bare CR ends a line, so the export also quotes a "From" after a bare CR.
+        // For some mbox readers a bare CR ends a line, so the export must also quote a "From" after a bare CR.
         .replace('\rFrom', '\r>From')
       expect(bySubject.get(subject)![2].trimEnd()).toBe(kept.trimEnd())
     }

@@ -78,7 +78,7 @@ test('the creation of a project returns its inbox and its API key, and no later 
     'shop.one@mail.test',
   )
   const { rawKey, ...made } = body
-  // After a client has used an API key, the service records the use in the database within seconds.
+  // An API key's last use is recorded in the database some seconds after the request.
   const got = await waitFor('the usage', async () => {
     const read = await service.platform.get(`/v0/platform/projects/${body.projectId}`)
     return read.body.usageCount === 1 ? read : null

@@ -67,7 +67,7 @@ const MISSING: Step = {
   body: '{"error":"not_found","message":"Message not found","status":404}',
 }
 
-test('a deletion whose response was lost counts as done if the repeated call finds nothing', async () => {
+test('if the response to a deletion is lost and the retry finds nothing, the client counts the deletion as done', async () => {
   for (const step of [NOT_NOW, { status: 502 }, 'break'] as Step[]) {
     const { purser, requests } = await misbehaving([step, MISSING])
     expect(await purser.messages.delete('<a@b.example>')).toBeUndefined()
@@ -75,7 +75,7 @@ test('a deletion whose response was lost counts as done if the repeated call fin
   }
 })
 
-test('a deletion that finds nothing at the first call, or after a refusal for the rate, is an error', async () => {
+test('a deletion is an error if its first attempt finds nothing, or if only a rate limit refused the earlier attempts', async () => {
   for (const steps of [[MISSING], [LIMITED, MISSING]]) {
     const { purser } = await misbehaving(steps)
     expect(await rejection(purser.messages.delete('<a@b.example>'))).toBeInstanceOf(NotFoundError)
@@ -84,7 +84,7 @@ test('a deletion that finds nothing at the first call, or after a refusal for th
   expect(await rejection(purser.messages.get('<a@b.example>'))).toBeInstanceOf(NotFoundError)
 })
 
-test('the client retries a call that may be repeated, after the status 502, 503 or 504 and after a broken connection', async () => {
+test('the client retries a repeatable call after the status 502, 503 or 504 and after a broken connection', async () => {
   for (const step of [NOT_NOW, { status: 502 }, { status: 504 }, 'break'] as Step[]) {
     const { purser, requests } = await misbehaving([step, FINE])
     expect(await purser.whoami()).toEqual({ ok: true } as never)
@@ -96,7 +96,7 @@ test('the client retries a call that may be repeated, after the status 502, 503 
   expect(requests.map(({ method }) => method)).toEqual(['PATCH', 'PATCH', 'DELETE'])
 })
 
-test('a repeated wait for a message finds a message that arrived while no response reached the client', async () => {
+test('if the response to a wait is lost, the repeated wait finds a message that arrived in the meantime', async () => {
   for (const step of [
     NOT_NOW,
     'break',
@@ -108,11 +108,12 @@ test('a repeated wait for a message finds a message that arrived while no respon
     const [first, second] = requests.map(({ path }) => new URLSearchParams(path.split('?')[1]))
     expect([first?.get('after'), first?.get('timeout')]).toEqual([null, '20'])
     expect(second?.get('from')).toBe('shop.example')
-    // The test server names its time in whole seconds.
+    // The server that the test imitates states its time in whole seconds.
     expect(Date.parse(second?.get('after') ?? '')).toBeWithin(startMs - 1_100, startMs + 1_100)
     expect(Number(second?.get('timeout'))).toBeWithin(15, 21)
   }
-  // Without a response, the client does not know the time of the service.
+  // Without a response, the client does not know the time of the service, so the repeated wait also has no parameter
+  // `after`.
   const urls: string[] = []
   const unreached = new Purser({
     apiKey: KEY,
@@ -306,7 +307,7 @@ test('the constructor of the client throws an error for a wrong API key or base 
   expect(() => new PurserPlatform({ apiKey: KEY })).toThrow(TypeError)
 })
 
-describe('the client sends and reads', () => {
+describe('requests that the client sends and responses that it reads', () => {
   /** Returns a client whose requests get the given response, and the list of these requests. */
   function answering(answer: (request: Request) => Response | Promise<Response>) {
     const requests: Request[] = []
@@ -418,7 +419,7 @@ describe('the client sends and reads', () => {
     )
   })
 
-  test('the client calls an error temporary if the connection broke, or if the status is 429, 502, 503 or 504', () => {
+  test('the client marks an error as temporary if the connection broke, or if the status is 429, 502, 503 or 504', () => {
     const http = new Http({ apiKey: KEY }, 'loid-')
     const of = (status: number) =>
       errorOf({ status, code: '', message: '', requestId: null, body: {}, retryAfterS: null })

@@ -50,7 +50,7 @@ const answered = (response: object | null, more: object = {}) => ({
   ...more,
 })
 
-test('a fetch that pays waits until the purchase has ended, and returns the seller’s response', async () => {
+test('a paid fetch waits until the purchase has ended, and returns the seller’s response', async () => {
   const pending = { ...answered(null), state: 'pending', endedAt: null }
   const { calls, buy } = buying(pending, pending, answered({ status: 201, statusText: 'Created' }))
   const response = await buy({ method: 'POST', body: { city: 'Lima' }, why: 'a trip', key: 'k-1' })
@@ -100,7 +100,7 @@ test('the returned response has all headers of the seller, except the headers th
   }
 })
 
-test('headers and the status text of a paid response keep non-ASCII characters, which are read as single bytes as in fetch', async () => {
+test('headers and the status text of a paid response keep non-ASCII characters, one byte for each character as in fetch', async () => {
   const headers = { 'x-city': '\u6771\u4eac', 'set-cookie': 'city=\u6771\u4eac\nb=2' }
   const response = await buying(answered({ headers, statusText: '\u5b8c\u4e86' })).buy()
   const text = (value: string | null) => Buffer.from(value ?? '', 'latin1').toString('utf8')
@@ -110,7 +110,7 @@ test('headers and the status text of a paid response keep non-ASCII characters, 
   expect(await response.text()).toBe('fine')
 })
 
-test('a response has an empty body if its status (such as 204 or 304) does not allow a body', async () => {
+test('a paid response has an empty body if its status (such as 204 or 304) allows no body', async () => {
   for (const [status, body] of [
     [200, 'fine'],
     [204, ''],
@@ -156,7 +156,7 @@ test('if the connection breaks or the service is busy, the client reads the same
   ])
 })
 
-test('if a purchase does not end in time, the error names the key with which a further call continues the purchase', async () => {
+test('if a purchase does not end in time, the error names the idempotency key with which a further call continues the purchase', async () => {
   for (const [answers, purchase] of [
     [[PENDING], PENDING],
     [[PENDING, AWAY], PENDING],
@@ -170,7 +170,7 @@ test('if a purchase does not end in time, the error names the key with which a f
   }
 })
 
-test('a refused purchase throws the error of the service at once', async () => {
+test('if the service refuses a purchase, the client throws this error at once', async () => {
   for (const status of [400, 403]) {
     const { calls, buy } = buying(Response.json({ error: 'x', message: 'y' }, { status }))
     const error = await buy().catch((reason) => reason)
@@ -181,7 +181,7 @@ test('a refused purchase throws the error of the service at once', async () => {
   expect(error).toBeInstanceOf(RateLimitError)
 })
 
-test('after an error that may hide a purchase, the error names the key of the purchase', async () => {
+test('if a purchase may have begun despite an error, the error names the idempotency key of the purchase', async () => {
   const failure = (status: number) => Response.json({ error: 'x', message: 'y' }, { status })
   for (const [answers, purchase, status] of [
     [[failure(500)], null, 500],
@@ -201,7 +201,7 @@ test('after an error that may hide a purchase, the error names the key of the pu
   }
 })
 
-test('if the caller aborts an open purchase, the error names the key of the purchase and the reason of the abort', async () => {
+test('if the caller aborts an open purchase, the error names its idempotency key and the reason of the abort', async () => {
   for (const [answers, purchase] of [
     [[AWAY], null],
     [[PENDING], PENDING],
@@ -221,13 +221,13 @@ test('if the caller aborts an open purchase, the error names the key of the purc
   }
 })
 
-test('if the caller has aborted before the purchase began, the client sends nothing', async () => {
+test('if the caller aborts before the purchase begins, the client sends nothing', async () => {
   const { calls, buy } = buying(answered({}))
   const error = await buy({}, { signal: AbortSignal.abort('enough') }).catch((reason) => reason)
   expect([error, calls.length]).toEqual(['enough', 0])
 })
 
-test('each time limit of a call is a whole number, because Node refuses a fraction', async () => {
+test('the client passes whole numbers as time limits of a call, because Node refuses a fraction', async () => {
   const limits = spyOn(AbortSignal, 'timeout')
   try {
     await buying(PENDING, answered({})).buy({}, { timeoutMs: 5_000.5 })

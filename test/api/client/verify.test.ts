@@ -44,7 +44,7 @@ const reasonOf = (changed: unknown, keys: Parameters<typeof verifyReceipt>[0]['k
   )
 
 describe('verifyReceipt checks the signature and the content of a receipt', () => {
-  test('a receipt is accepted with the JWKS, with a pinned key, and with one of several keys', async () => {
+  test('a receipt is accepted if its key is in the JWKS, is the pinned key, or is one of several given keys', async () => {
     for (const keys of [jwks, signing.publicKeyHex, [retired.publicKeyHex, signing.publicKeyHex]]) {
       expect(await verifyReceipt({ receipt, keys })).toEqual(body as never)
     }

@@ -52,7 +52,7 @@ describe('the console accepts requests only from its own page', () => {
     expect(accepts({ method: 'GET', headers: {} })).toBe(false)
   })
 
-  test('a console request may say that it comes from the same origin, and is refused if it comes from another site', () => {
+  test('a console request with the header Sec-Fetch-Site is accepted only if the value is same-origin', () => {
     expect(acceptsHeaders({ 'sec-fetch-site': 'same-origin' })).toBe(true)
     for (const site of ['same-site', 'cross-site', 'none', '', 'Same-Origin']) {
       expect([site, acceptsHeaders({ 'sec-fetch-site': site })]).toEqual([site, false])
@@ -125,7 +125,7 @@ const sessionOfPerson = (email: string | null): ConsoleSession => ({
   expiresAt: new Date(),
 })
 
-test('the audit log names a person at the console by the email address, or by the id if there is no address', () => {
+test('the audit log names a person at the console by the email address, or by the id if the person has no address', () => {
   expect(actorOf(sessionOfPerson('ada@people.example'))).toBe('console:ada@people.example')
   expect(actorOf(sessionOfPerson(null))).toBe('console:per_1')
 })
@@ -149,7 +149,7 @@ test('the audit log records an action for the whole organization with the person
   })
 })
 
-test('a console route finds the session that the request was admitted with, and throws an error if there is none', () => {
+test('a console route gets the session of its request, and throws an error if the request has none', () => {
   const mine = sessionOfPerson(null)
   expect(sessionOf(requestWith(mine))).toBe(mine)
   expect(() => sessionOf(requestWith(null))).toThrow('this route needs access: console')
@@ -178,7 +178,7 @@ describe('the console reads the session cookie of a request', () => {
     }
   })
 
-  test('the console ignores a cookie with another name or a malformed secret, and does not count the cookie as a guess', async () => {
+  test('the console ignores a cookie with another name or a malformed secret, and does not count it as a guessed secret', async () => {
     const secret = live.slice(live.indexOf('=') + 1)
     for (const cookie of [
       '',

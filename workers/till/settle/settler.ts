@@ -22,17 +22,17 @@ import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdi
  */
 const REVERTS_MAX = 3
 /**
- * Limits how many refused payments are checked again at once. If the refused payments were checked one by one, a group
- * of refused payments would occupy its settlement lane for seconds.
+ * Limits how many refused payments are checked again at once. If they were checked one by one, a group of refused
+ * payments would occupy its settlement lane (queue) for seconds.
  */
 const JUDGED_AT_ONCE = 8
 /**
  * Limits how often a payment waits for another group if its simulation succeeds alone but fails in a group. After this
- * number of groups, the service sends the payment in a separate transaction.
+ * number of groups, the payment is sent in a separate transaction.
  */
 const GROUP_REFUSALS_MAX = 6
 
-/** Settles one batch of payments. An error of the chain or of the RPC node is never thrown. */
+/** Settles one batch of payments. An error of the chain or of the RPC node is handled and never thrown. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
   const waiting = found
@@ -56,7 +56,7 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   )
   const sent = new Set(open.flatMap((transaction) => transaction.paymentIds))
   // The transaction of an unsent payment is broadcast again, because sending the same signed bytes again can never pay
-  // twice. If the state of a transaction has not changed for some time, the watcher broadcasts the transaction again.
+  // twice. The watcher later repeats the broadcast if the state of the transaction does not change.
   await broadcast(
     chain,
     open.filter((transaction) => transaction.isUnsent),
@@ -68,8 +68,8 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   const reverted = await findReverted(chain, here)
   const ended = new Set([...expired, ...reverted.keys()])
   const fresh = here.filter((payment) => !sent.has(payment.id) && !ended.has(payment))
-  // Payments that can be sent go first. A payer can make the end of a payment slow, and many such payments must not
-  // delay the payments of others.
+  // Payments that can be sent go first. A payer can make the end of a failed payment slow, and many such payments must
+  // not delay the payments of others.
   try {
     if (fresh.length > 0) await sendFresh(chain, fresh)
   } catch (error) {
@@ -127,9 +127,9 @@ async function sendTogether(
 
 /**
  * Simulates each payment. Sends each payment in a separate transaction if the simulation of the payment succeeds.
- * @param refused lists payments that failed when they were simulated after the other payments of their group. The
- * simulation of a payment that failed in its group may succeed alone. Nevertheless, the failed simulation in the group
- * counts, because the payer may not have enough money for all payments of this payer.
+ * @param refused lists payments that failed when they were simulated after the other payments of their group. Such a
+ * failure counts, even if the payment succeeds when it is simulated alone, because the payer may not have enough money
+ * for all its payments.
  */
 async function sendEach(
   chain: KnownChain,
@@ -206,7 +206,7 @@ async function sendPassing(
 
 /**
  * Returns as many of the first payments as the gas wallet can pay for together. A chain node refuses a transaction that
- * exceeds the balance of the wallet. If a transaction is refused, its payments cannot move to another gas wallet.
+ * exceeds the balance of the wallet, and the payments of a refused transaction cannot move to another gas wallet.
  */
 function affordable(
   chain: KnownChain,

@@ -15,14 +15,15 @@ const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 /**
  * Limits how often the chain may refuse a payment of a wallet contract in one simulation and accept it in the next. A
- * contract can decide by the gas or by the block. Without this limit, payments that neither pass nor fail waited for
- * ever, and 20,000 such payments stopped the settlement of all projects. A node that lags behind needs far fewer
- * attempts to catch up.
+ * contract can make its result depend on the gas or on the block. Without this limit, such payments waited for ever,
+ * and 20,000 of them stopped the settlement of all projects. A node that lags behind needs far fewer attempts to catch
+ * up.
  */
 const CONTRADICTIONS_MAX = 20
 
 /**
- * Runs the function `work`, which handles one payment. If the RPC node does not respond, postpones only this payment.
+ * Runs the function `work`, which handles one payment. If the RPC node does not respond, only this payment is
+ * postponed.
  */
 export async function orPostpone(
   chain: KnownChain,
@@ -53,13 +54,15 @@ export async function judgeRefusal(
   if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
   const confirmed = await confirmRefusal(chain, payment, refusal)
   if (!confirmed) return contradict(chain, payment, refusal, isContract)
-  // The token contract checks the blacklist of payers before it checks the nonce. Therefore the authorization of a
-  // blacklisted payer may have been used before.
+  // The token contract checks the blacklist of payers before the nonce. Therefore a refusal because of the blacklist
+  // does not prove that the authorization is unused.
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, refusal)
 }
 
-/** Postpones a payment whose refusal is not confirmed. A payment of a wallet contract fails if this happens too often. */
+/**
+ * Postpones a payment whose refusal is not confirmed. If this happens too often, a payment of a wallet contract fails.
+ */
 async function contradict(
   chain: KnownChain,
   payment: Payment,
@@ -78,9 +81,9 @@ async function contradict(
 }
 
 /**
- * Tells whether a payment is also refused at the highest block that this process has seen. The refusal `early` at the
- * highest block counts as the same refusal, because only the time of the block differs. If the wallet of the payer was
- * deployed in the meantime, the refusal is not confirmed, and the payment is simulated again without the deployment.
+ * Tells whether a payment is also refused at the highest block that this process has seen. The refusal `early` at that
+ * block counts as the same refusal, because only the time of the block differs. If the wallet of the payer was deployed
+ * in the meantime, the refusal is not confirmed, and the payment is simulated again without the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,
@@ -102,8 +105,8 @@ export async function confirmRefusal(
 }
 
 /**
- * If the authorization of a payment has expired, so that no later block can accept it, records the payment as failed,
- * unless the authorization was used.
+ * Handles a payment whose authorization has expired, so that no later block can accept it. Records the payment as
+ * failed, unless the authorization was used.
  */
 export async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
@@ -117,7 +120,7 @@ export async function settleExpired(chain: KnownChain, payment: Payment): Promis
 
 /**
  * Records a payment as failed because its authorization can no longer be settled.
- * @param cannotPay is true if an open transaction of the payment can no longer take the money.
+ * @param cannotPay is true if no open transaction of the payment can still take the money.
  */
 export async function fail(
   chain: ChainView,

@@ -17,23 +17,24 @@ import type { Till } from '../till.ts'
 import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 
 /**
- * Limits the milliseconds between two runs of a check that the chain does not decide. The pause is half the age of the
- * check within these limits. The simulations of a wallet can contradict each other for ever. With a pause of half a
- * second, 500 such checks would run 1,000 times in a second. The payload holds no count of runs, because a worker of an older
- * release throws on an unknown field.
+ * Limits the pause in milliseconds between two runs of a check that the chain does not decide. The pause is half the
+ * age of the check within these limits. A check can run for long, because the simulations of a wallet can contradict
+ * each other for ever. With a constant pause of half a second, 500 such checks would cause 1,000 runs a second. The
+ * payload holds no count of runs, because a worker of an older release throws on an unknown field.
  */
 const PAUSE_MIN_MS = 500
 const PAUSE_MAX_MS = 4_000
 /**
- * Sets the age in milliseconds at which a check ends in any case. The API process that waits for a check ends it after
- * `SETTLEMENT_WAIT_MS`, which is at most two minutes. If this process has died, nobody else ends the check.
+ * Sets the age in milliseconds at which a check ends in any case. Normally, the API process that waits for the check
+ * ends it after `SETTLEMENT_WAIT_MS`, which is at most two minutes. If this process has died, nobody else ends the
+ * check.
  */
 const AGE_MAX_MS = 120_000
 
 /**
- * Simulates a payment authorization before the service claims it (stores it as a payment). If the service stored the
- * payment before the simulation, a stranger with a random signature could occupy a nonce of somebody else’s wallet.
- * The checks take turns by project, because anyone with a payment header can cause checks.
+ * Simulates a payment authorization before the service claims it (stores it as a payment). Otherwise a stranger with a
+ * random signature could occupy a nonce of somebody else’s wallet. The checks take turns by project, because anyone who
+ * sends a payment header causes a check.
  */
 export const createCheckPayment =
   ({ lanes }: Pick<PoolContext, 'lanes'>, { view }: Till): Task<'check_payment'> =>
@@ -78,8 +79,8 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
 }
 
 /**
- * Tells whether the wallet of a payer has contract code. If the wallet has no code at the newest block that this
- * process knows, asks the chain node for its newest block and reads the code again.
+ * Tells whether the wallet of a payer has contract code. First reads the code at the newest block that this process
+ * knows. If there is no code, reads it again at the newest block of the chain node.
  */
 async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
   if (await hasCode(chain.rpc, payer, chain.head.number)) return true

@@ -9,17 +9,16 @@ import { readRevert, type Simulated } from './simulation.ts'
 import { callOf, isEarly, type Sender } from './trialCalls.ts'
 
 /**
- * Holds the result of the simulation of a payment group. The field `members` holds the payments of a group that succeed
- * together in the simulation. The field `apart` holds the payments that must not share a transaction with other
- * payments. The field `refused` holds the payments that fail when they are simulated after the other payments of their
- * group.
+ * Holds the result of the simulation of a payment group. `members` are the payments that succeed together. `apart` are
+ * the payments that must not share a transaction with other payments. `refused` are the payments that fail when they
+ * are simulated after the other payments of their group.
  */
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 
 /**
  * Simulates in one call the payments that come from accounts, and reads the code of each payer in the same request. An
- * account with code (EIP-7702) can also make a signature of 65 bytes, and the account's code can use up the gas of a
- * whole payment group.
+ * account may have code (EIP-7702) although its signature has 65 bytes, and this code can use up the gas of a whole
+ * payment group.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function tryGroup(
@@ -54,8 +53,9 @@ export async function tryGroup(
 }
 
 /**
- * Repeats the simulation on the pending block, as `simulateNow` does, for payments that do not seem to be valid yet.
- * The newest block of an idle chain is old, so a new authorization seems not valid yet.
+ * Repeats the simulation on the pending block for payments whose authorizations do not seem to be valid yet, as
+ * `simulateNow` does. The newest block of an idle chain is old, so a new authorization seems not valid yet at this
+ * block.
  */
 async function withoutEarly(
   chain: KnownChain,

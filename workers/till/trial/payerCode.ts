@@ -1,4 +1,4 @@
-/** Reads the contract code of a payer, because a contract wallet runs at the expense of the gas wallet. */
+/** Reads the contract code of a payer, because the gas wallet pays for running the code of a contract wallet. */
 import { type Address, concat, type Hex, keccak256, numberToHex, size } from 'viem'
 import type { Transfer, WalletDeployment } from '../../../shared/till/authorization.ts'
 import { readCode, readFutureCode } from '../chain/chain.ts'
@@ -8,8 +8,8 @@ type Payer = Pick<Transfer, 'payer' | 'deployment'>
 
 /**
  * Returns the hash of each payer's contract code in order, and `null` for an account without code. For an undeployed
- * wallet, returns the hash of the code that the wallet factory would deploy. If two wallets have the same code at
- * different addresses, both wallets run the same wallet program.
+ * wallet, returns the hash of the code that the wallet factory would deploy. Wallets with the same code at different
+ * addresses run the same program.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function payerCodes(
@@ -28,9 +28,8 @@ export async function payerCodes(
       if (code !== '0x') return keccak256(code)
       if (deployment === null) return null
       const future = await readFutureCode(rpc, futureCodeCall(payer, deployment), block)
-      // Some wallet factories deploy a wallet only if Multicall3 calls the factory, so the code of such a wallet cannot
-      // be read in advance. If the code of an undeployed wallet cannot be read, the hash of the call data for the
-      // wallet factory is used in place of the code hash.
+      // Some wallet factories deploy a wallet only for Multicall3 as the caller, so the code of such a wallet cannot be
+      // read in advance. The hash of the call data for the factory then replaces the hash of the code.
       return future ?? keccak256(deployment.factoryData)
     }),
   )

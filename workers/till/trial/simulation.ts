@@ -46,7 +46,7 @@ const REVERTED = 3
 
 /**
  * Matches the error messages of reverted calls. If a call uses up its gas, geth, reth and erigon report "out of gas",
- * and anvil reports "OutOfGas". A call that uses up its gas is a verdict on the payment, because this service sets the
+ * and anvil reports "OutOfGas". Running out of gas counts as a verdict on the payment, because this service sets the
  * gas limit, and no wallet may use more gas.
  */
 const VERDICT = /revert|out ?of ?gas/i
@@ -61,14 +61,14 @@ export function readSimulation(
     return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
-  // The contract Multicall3 catches a revert of the deployment, and a revert of the payment from the wallet. If the
+  // Multicall3 catches both a revert of the deployment and a revert of the payment from the wallet. Therefore, if the
   // whole call of Multicall3 reverts, the call ran out of gas.
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
 /**
  * Reads the result of a simulation that deploys the wallet of a payer and takes the payment from this wallet. The
- * simulation result tells whether taking the payment from the wallet failed.
+ * result tells whether the second step failed.
  */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
@@ -89,7 +89,7 @@ const notDeployed = (refusal: ChainRefusal): Simulated => ({
 })
 
 /**
- * Reads why a simulated call reverted. A revert with an unknown text counts as a final refusal too, because the chain
+ * Reads why a simulated call reverted. A revert with an unknown text also counts as a final refusal, because the chain
  * has refused the call.
  */
 export function readRevert(message: string, data: unknown): ChainRefusal {

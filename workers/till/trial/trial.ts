@@ -14,9 +14,8 @@ import type { ChainRefusal, Simulated } from './simulation.ts'
 import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts'
 
 /**
- * Holds the result of a simulated transfer. The value `gas` is the gas limit that the transaction of the simulated
- * transfer must have. The value `code` is the hash of the payer's contract code. If `code` is `null`, the payer is an
- * account without code.
+ * Holds the result of a simulated transfer. `gas` is the gas limit that the real transaction must have. `code` is the
+ * hash of the payer's contract code, or `null` if the payer is an account without code.
  */
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
@@ -27,8 +26,7 @@ export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 const MARGIN_DIVISOR = 4n
 
 /**
- * Returns the next gas wallet, in rotation, that has enough money to pay for `gas`. Returns `null` if no gas wallet can
- * pay.
+ * Returns the next gas wallet, in rotation, whose balance pays for `gas`. Returns `null` if there is no such wallet.
  */
 export function nextAccount(chain: KnownChain, gas: bigint): PrivateKeyAccount | null {
   const { maxFeeWei } = marketFees(chain)
@@ -44,8 +42,8 @@ export const highestGas = (transfers: readonly Transfer[]): bigint =>
   transfers.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))[0] ?? 0n
 
 /**
- * Returns the sender for a simulated transfer. If no gas wallet can pay the fees, the service sends no transaction, and
- * simulates the transfer without fees.
+ * Returns the sender for a simulated transfer. If no gas wallet can pay the fees, the transfer is simulated without
+ * fees, because no transaction will be sent.
  */
 export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): Sender =>
   account === null
@@ -54,9 +52,9 @@ export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): 
 
 /**
  * Simulates several transfers in order. An account without code runs no code of its own, so one simulated call on the
- * newest block decides about the transfer of the account. A wallet contract could distinguish a simulated call from the
- * real transaction by the gas or the block. Therefore the service measures the gas of a wallet contract's transfer, and
- * then simulates the transfer with the resulting gas limit on the pending block.
+ * newest block decides about its transfer. A wallet contract could tell a simulated call from the real transaction by
+ * the gas or the block. Therefore the service first measures the gas of its transfer, and then simulates the transfer
+ * with the resulting gas limit on the pending block.
  * @throws {RpcTrouble}
  */
 export async function tryTransfers(

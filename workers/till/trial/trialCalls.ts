@@ -10,10 +10,9 @@ import { transferCall } from '../chain/transfer.ts'
 import { readSimulation, type Simulated } from './simulation.ts'
 
 /**
- * Simulates transfers on the newest block of the chain. On an idle chain the newest block is old, so a new payment
- * authorization seems not valid yet. The service simulates again on the pending block only those transfers that do not
- * seem to be valid yet. A simulation on the pending block is costly, because a chain node may run its whole mempool for
- * this block.
+ * Simulates transfers on the newest block of the chain. On an idle chain this block is old, so a new payment
+ * authorization seems not valid yet. Only such transfers are simulated again on the pending block, because a chain node
+ * may run its whole mempool for this block.
  */
 export async function simulateNow(
   rpc: Rpc,
@@ -26,7 +25,7 @@ export async function simulateNow(
   return results.map((result) => (isEarly(result) ? again.shift()! : result))
 }
 
-/** Tells whether the only reason for refusing a transfer is that the time of the block is too low. */
+/** Tells whether a transfer is refused only because the time of the block is too low. */
 export const isEarly = (result: Simulated | undefined): boolean =>
   result?.kind === 'refused' && result.refusal.kind === 'early'
 
@@ -40,8 +39,8 @@ export type Sender = { from: Address; fees: Fees | null }
 export type Fees = { maxFeeWei: bigint; tipWei: bigint }
 
 /**
- * Returns a simulated call that has the fields of the later transaction. If the simulated call lacked the fee fields,
- * GASPRICE would be 0, and a wallet contract could distinguish the simulated call from the transaction.
+ * Returns a simulated call that has the fields of the later transaction. Without the fee fields, GASPRICE would be 0,
+ * and a wallet contract could tell the simulated call from the transaction.
  */
 export const callOf = (
   { from, fees }: Sender,
@@ -85,8 +84,8 @@ export async function simulate(
 }
 
 /**
- * Returns for each transfer the minimum gas with which the transfer succeeds on the pending block, or the reason why
- * the chain node refuses the transfer.
+ * Returns for each transfer the minimum gas with which it succeeds on the pending block, or the reason why the chain
+ * node refuses it.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function estimateGas(

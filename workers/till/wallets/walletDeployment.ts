@@ -8,19 +8,18 @@ import {
 } from 'viem'
 import type { WalletDeployment } from '../../../shared/till/authorization.ts'
 
-/** The contract Multicall3 has the same address on Base, Base Sepolia and the devnet. */
+/** The contract Multicall3 has this address on Base, Base Sepolia and the devnet. */
 export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
 type Call = { to: Address; data: Hex }
 
 /**
  * Returns one contract call that deploys the wallet of a payer and then charges this wallet. Multicall3 calls the
- * wallet factory, because the payer chose the call data of the factory and Multicall3 owns nothing. If a gas wallet
- * called the wallet factory itself, the call data that the payer chose would run in the name of this service. The
- * deployment of the wallet may fail, because another party may have deployed the wallet just before. Therefore only the
- * result of charging the wallet decides whether the payment succeeded.
- * @param trial asks for a call that does not revert if the payment from the wallet fails. The result of this call tells
- * why the payment from the wallet failed.
+ * wallet factory, because the payer chose the call data, and Multicall3 owns nothing. If a gas wallet called the
+ * factory, that call data would run in the name of this service. The deployment may fail, because another party may
+ * have deployed the wallet just before. Therefore only the result of charging the wallet decides about the payment.
+ * @param trial asks for a call that does not revert if the payment from the wallet fails. Its result tells why the
+ * payment failed.
  */
 export function deployAndCharge(
   { factory, factoryData }: WalletDeployment,

@@ -6,7 +6,7 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import type { Sending } from '../settle/gasWallet.ts'
 
 /**
- * Removes the wallet deployment from a payment if the payer's wallet already has code, because deploying a wallet twice
+ * Removes the wallet deployment from a payment if the payer's wallet already has code, because a second deployment
  * burns all the gas.
  * @throws {RpcTrouble}
  */
@@ -22,7 +22,7 @@ export async function withoutNeedlessDeployment(
 /**
  * Splits payments into payments that may be sent now, and payments that must wait because their payer's wallet is being
  * deployed. A second deployment of the same wallet uses up all its gas, so each wallet has at most one pending
- * deployment. A payment from a wallet that is already deployed only charges the wallet.
+ * deployment. A payment from an already deployed wallet never waits.
  * @throws {RpcTrouble}
  */
 export async function sortDeployments(
@@ -45,9 +45,9 @@ export async function sortDeployments(
 }
 
 /**
- * While no wallet with a certain contract code has paid successfully, lets only one pending payment from wallets with
- * this code pass, and holds back the others. Without this rule, many payments from wallets with the same bad code could
- * use up gas before the first revert became known.
+ * Limits payments from wallets whose contract code has not paid successfully yet. Only one pending payment per contract
+ * code may pass, and the others wait. Without this rule, many payments from wallets with the same bad code could use up
+ * gas before the first revert became known.
  */
 export async function holdUnproven(
   chain: KnownChain,

@@ -1,4 +1,4 @@
-/** Finds settlements that a chain reorganisation moved or undid, and settlements in final blocks. */
+/** Finds settlements that a chain reorganisation moved or undid, and settlements whose blocks have become final. */
 import {
   findSettlementBlocks,
   findUnfinalized,
@@ -15,13 +15,13 @@ import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.
 
 const BATCH_MAX = 200
 /**
- * Limits how many batches of settlements one poll marks as final. If each poll marked only one batch, a hundred
- * settlements a second would be marked, and the service can settle more.
+ * Limits how many batches of settlements one poll marks as final. With only one batch at each poll, a hundred
+ * settlements a second would be marked, but the service can settle more.
  */
 const BATCHES_MAX = 10
 /** Limits how many payments a check for a reorganisation reads from the database at once. */
 const PART_MAX = 2_000
-/** Limits the number of newest blocks with settlements that each poll compares with the chain. */
+/** Sets how many of the newest blocks with settlements each poll compares with the chain. */
 const BLOCKS_MAX = 10
 /**
  * Sets the number of consecutive polls without a receipt after which the settlement of a transaction counts as undone.
@@ -34,8 +34,8 @@ export type ReorganisationMemory = {
   /** Holds the number of the chain's newest block at the last poll. */
   lastNumber: bigint | null
   /**
-   * Tells whether a chain reorganisation may have happened since the last check. When a check finds every settlement in
-   * its block, the flag `suspicious` is cleared.
+   * Tells whether a chain reorganisation may have happened since the last check. A check that finds every settlement in
+   * its block clears this flag.
    */
   suspicious: boolean
   goneLooks: Map<string, number>
@@ -55,8 +55,8 @@ export async function watchForReorganisation(
   memory.lastNumber = newest.number
   if (!memory.suspicious) return
   const { gone, isUnclear } = await examineAll(chain)
-  // If the transaction of a payment is found again, the count of polls without this transaction returns to zero. Only
-  // consecutive polls without the transaction prove that it is lost.
+  // If the transaction of a payment is found again, the count of polls without it returns to zero, because only
+  // consecutive polls prove that the transaction is lost.
   memory.goneLooks = new Map(
     gone.map(({ paymentId }) => [paymentId, (memory.goneLooks.get(paymentId) ?? 0) + 1]),
   )
@@ -100,9 +100,9 @@ async function examineAll(
 }
 
 /**
- * Divides settled payments that lost their block in a chain reorganisation into two groups. The first group has moved
- * to another block, and the second group is no longer in any block. A payment whose receipt the node does not send is in
- * neither group. The transaction of a payment group can be in a block although the transfer of one payment is missing.
+ * Divides settled payments that lost their block in a chain reorganisation into two lists: payments in another block,
+ * and payments in no block any more. A payment whose receipt the node does not send is in neither list. A group
+ * transaction can be in a block although the transfer of one payment is missing.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],
@@ -131,11 +131,11 @@ function sortFound(
 }
 
 /**
- * Tells whether a chain reorganisation replaced a block of the newest settlements. A comparison of the newest block
- * alone proves nothing, because a settlement after the reorganisation may be in this block. A check of only the parent
- * block of the newest block is not enough, because several blocks can pass between two polls.
- * @param isShorter tells whether the newest block of the chain is lower than at the last poll, because the chain lost a
- * block or a chain node lags behind.
+ * Tells whether a chain reorganisation replaced a block of the newest settlements. Comparing only the newest of these
+ * blocks proves nothing, because it may belong to a settlement after the reorganisation. Comparing only its parent is
+ * not enough, because several blocks can pass between two polls.
+ * @param isShorter tells whether the newest block of the chain is lower than at the last poll. Either the chain lost a
+ * block, or a chain node lags behind.
  */
 async function wasReorganised(chain: KnownChain, isShorter: boolean): Promise<boolean> {
   const settledIn = await findSettlementBlocks(chain.pool, chain.network.chainId, BLOCKS_MAX)

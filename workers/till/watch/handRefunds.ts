@@ -18,13 +18,13 @@ import { noncesByLog, plainTransfers } from '../chain/transfer.ts'
 const BATCH_MAX = 50
 
 /**
- * Holds the row number of the claimed refund at which the last poll ended. The number 0 means that the next poll starts
+ * Holds the row number of the claimed refund at which the last poll ended. The number 0 means that the next poll begins
  * with the first refund.
  */
 export type ClaimMemory = { lastClaimRow: bigint }
 
 /**
- * Checks once the refunds that sellers say they have paid by hand.
+ * Checks once all refunds that sellers claim to have paid by hand.
  * @throws {RpcTrouble}
  */
 export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promise<void> {
@@ -38,7 +38,7 @@ export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promi
   )
   for (const [n, claim] of claims.entries()) {
     const receipt = receipts[n]
-    // The claim waits while the node cannot send the receipt of its transaction. The other claims do not wait.
+    // This claim waits while the node cannot send the receipt of its transaction. The other claims go on.
     if (receipt !== undefined) await judge(chain, claim, receipt)
   }
 }
@@ -50,8 +50,8 @@ async function judge(
 ): Promise<void> {
   const refuse = (reason: string) => refuseClaim(chain.pool, claim, reason)
   if (receipt === null) {
-    // A chain node may not have seen the transaction of the refund yet. Therefore the service refuses a refund with a
-    // missing transaction only after some time.
+    // A chain node may not have seen the transaction of the refund yet. Therefore a refund whose transaction is missing
+    // is refused only after some time.
     if (claim.isOld) await refuse('no node knows the transaction')
     return
   }

@@ -128,10 +128,9 @@ function matchTransfers(
 type Suspects = { payments: readonly Payment[]; blockNumber: bigint; hasReverted: boolean }
 
 /**
- * Returns the payers that make the transactions of payment groups revert with their contract code. No payer of a group
- * had contract code when the transaction of the group was signed. Contract code that a payer has added since then can
- * use up the gas of the whole group. If no payer of a reverted group has code, every payer of the group is under
- * suspicion.
+ * Returns the payers whose contract code made the transaction of a payment group revert. No payer of a group had code
+ * when the transaction was signed, but a payer can add code later, which can use up the gas of the whole group. If no
+ * payer of a reverted group has code, every payer of the group is under suspicion.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
 async function findSpoilers(
@@ -152,8 +151,8 @@ async function findSpoilers(
 
 /**
  * Returns the contract code of each payer at the block of the group transaction. The head of this process may be older
- * than this block. The head may also be newer than this block, and a payer may have removed the code after this block.
- * If the node has deleted the state of an old block, the code at the head counts.
+ * than this block, or newer, and a payer may have removed the code since. If the node has deleted the state of this
+ * block, the code at the head counts.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
 async function codesAt(

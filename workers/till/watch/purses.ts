@@ -1,9 +1,9 @@
 /**
- * Follows on the chain the payments that purses (wallets of projects) have signed. A purse (the wallet of a project)
- * gets the money of an unused payment back only after a proof that the payment can no longer be used. The proof is a
- * final block with a time after `validBefore`, if the nonce of the authorization is unused at this block. Block times
- * only grow and a final block never changes, so no later block can accept the authorization. The clock of this service
- * does not prove that a payment can no longer be used. The statements of the seller do not prove it either.
+ * Follows on the chain the payments that purses (wallets of projects) have signed. The money of an unused payment
+ * returns to its purse only after a proof that the payment can no longer be used. The proof is a final block with a
+ * time after `validBefore` in which the nonce of the authorization is unused. Block times only grow and a final block
+ * never changes, so no later block can accept the authorization. Neither the clock of this service nor a statement of
+ * the seller proves this.
  */
 import type { Address, Hex } from 'viem'
 import type { Pool } from '../../../sql/db.ts'
@@ -46,42 +46,42 @@ import { readTransfers, transferIndex } from '../chain/transfer.ts'
 import { type ClaimMemory, checkClaims } from './handRefunds.ts'
 
 /**
- * Limits the open payments that one poll reads. One half of them comes from the list of all open payments. The other
- * half comes from the newest payments of each project, because one project may have 20,000 open payments.
+ * Limits the open payments that one poll reads. One half comes from the list of all open payments. The other half comes
+ * from the newest payments of each project, because one project may have 20,000 open payments.
  */
 const BATCH_MAX = 200
-/** Limits the number of newest blocks with transfers that each poll compares with the chain. */
+/** Sets how many of the newest blocks with transfers each poll compares with the chain. */
 const BLOCKS_MAX = 10
 /** Limits how many of the newest transfers a check after a reorganisation examines. */
 const NEWEST_MAX = 1_000
 const PURSES_MAX = 50
 /**
- * The search for the transfer of a purchase begins this many blocks before the signature of the payment. The margin is
- * needed, because the stored block number of the signature may come from another chain node.
+ * Sets how many blocks before the signature of the payment the search for its transfer begins. The margin is needed,
+ * because the stored block number may come from another chain node.
  */
 const SEARCH_MARGIN = 5n
 /**
  * Limits the blocks in which one poll searches for the transfers of old payments. After a restore of an old backup, a
- * search may cover months, and must not stop the watch of the chain.
+ * search may cover months, and must not delay the other checks of a poll.
  */
 const SEARCH_MAX = 20_000n
 
 /**
- * A chain reorganisation counts as proven after this number of consecutive polls in which another block is at the
- * height of one of the newest transfers. One such poll proves nothing, because another chain node behind the same URL
- * may lag behind.
+ * Sets after how many consecutive polls a chain reorganisation counts as proven. In each of these polls, another block
+ * must be at the height of one of the newest transfers. One such poll proves nothing, because another chain node behind
+ * the same URL may lag behind.
  */
 const REPLACED_LOOKS = 2
 
 /** Holds the facts about purses (wallets of projects) that a process remembers between two polls. */
 export type PurseMemory = ClaimMemory & {
   /**
-   * Holds the row number of the open payment at which the last poll ended. The number 0 means that the next poll starts
+   * Holds the row number of the open payment at which the last poll ended. The number 0 means that the next poll begins
    * with the first open payment.
    */
   lastOpenRow: bigint
   /**
-   * Holds the id of the project at which the last poll ended. The empty string means that the next poll starts with the
+   * Holds the id of the project at which the last poll ended. The empty string means that the next poll begins with the
    * first project.
    */
   lastOpenProject: string
@@ -194,7 +194,7 @@ async function tendUsed(
 
 /**
  * Finds the events of used authorizations. The search for old payments is separate from the search for new payments,
- * and continues at the next poll.
+ * and continues at the next poll if it is not finished.
  */
 async function findUses(
   chain: KnownChain,
@@ -219,7 +219,8 @@ async function findUses(
     events.push(...found)
     const seen = new Set(found.map(keyOf))
     for (const one of some) {
-      // At the head, the next poll searches again from the start, because the node may have lacked a block.
+      // When the search has reached the head, it begins again at the next poll, because the node may have lacked a
+      // block.
       if (seen.has(keyOf(one.transfer)) || to === head) searchFrom.delete(one.id)
       else if (startOf(one) <= to) searchFrom.set(one.id, to + 1n)
     }
@@ -231,8 +232,8 @@ const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>
   `${payer}:${nonce}`.toLowerCase()
 
 /**
- * Tells whether a chain reorganisation replaced a block of the newest transfers. A comparison of the newest block alone
- * proves nothing, because a transfer after the reorganisation may be in this block.
+ * Tells whether a chain reorganisation replaced a block of the newest transfers. Comparing only the newest of these
+ * blocks proves nothing, because it may belong to a transfer after the reorganisation.
  */
 async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boolean> {
   const spentIn = await findTransferBlocks(chain.pool, chain.network.network, BLOCKS_MAX)
@@ -264,9 +265,9 @@ async function tendTransfers(
 }
 
 /**
- * Divides the transfers that an earlier poll found into transfers that are still in the same block and transfers that
- * are not. If the node does not send the receipt of a transfer, the hash of the block decides. A transfer that the node
- * cannot prove either way is in neither list.
+ * Divides the transfers that an earlier poll found into two lists: transfers that are still in the same block, and
+ * transfers that are not. If the node does not send the receipt of a transfer, the hash of the block decides. A
+ * transfer that the node cannot prove either way is in neither list.
  */
 async function sortInPlace(
   chain: KnownChain,

@@ -13,11 +13,11 @@ import { broadcast, canRaise, isWaiting, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
-/** After this number of consecutive blocks without the transaction, a transaction counts as stuck. */
+/** Sets after how many consecutive blocks without it a transaction counts as stuck. */
 const STUCK_BLOCKS = 3n
 /**
- * After a chain node accepts a transaction, the node counts the transaction in the next nonce of the wallet within this
- * many milliseconds.
+ * Sets within how many milliseconds a chain node that has accepted a transaction counts it in the next nonce of the
+ * wallet.
  */
 const POOL_MS = 500
 
@@ -42,7 +42,8 @@ export async function tendQuiet(
   let isPoor = false
   for (const stuck of quiet) {
     if (failed.has(stuck)) {
-      // If the fee cannot rise, only the transaction itself can use its nonce. Later nonces wait for this nonce.
+      // If the fee cannot rise, only the transaction itself can use its nonce, for which later nonces wait. Therefore
+      // the same transaction is sent again.
       if (canRaise(chain, stuck)) await reprice(chain, account, { stuck, payments: [] })
       else await broadcast(chain, [stuck])
       continue
@@ -60,8 +61,8 @@ export async function tendQuiet(
       stuck.paymentIds.length > 1
         ? await withoutCode(chain, stored)
         : await Promise.all(stored.map((payment) => withoutNeedlessDeployment(chain, payment)))
-    // If a gas wallet has too little ether for a transaction, it certainly cannot pay a higher fee. If no payment
-    // waits, the replacement is an empty transfer, which costs less than the transaction.
+    // A gas wallet with too little ether for a transaction certainly cannot pay a higher fee. But if no payment waits,
+    // the replacement is an empty transfer, which costs less than the transaction.
     const isCheaper = stuck.paymentIds.length > 0 && !payments.some(isWaiting)
     if (isPoor && !isCheaper) continue
     const raised = await reprice(chain, account, { stuck, payments })
@@ -70,9 +71,9 @@ export async function tendQuiet(
 }
 
 /**
- * Broadcasts a transaction again if the chain node has dropped it from the pool. While the node lacks the dropped
- * transaction, each transaction of the wallet with a later nonce waits. The service sends each dropped transaction
- * again only once, because a chain node may accept a transaction without counting its nonce.
+ * Broadcasts a transaction again if the chain node has dropped it from its pool. Until then, each transaction of the
+ * wallet with a later nonce waits. Each dropped transaction is sent again only once, because a chain node may accept a
+ * transaction without counting its nonce.
  * @param pooled is the next nonce of the wallet after the transactions that wait in the node's pool.
  */
 export async function resendDropped(
@@ -87,8 +88,8 @@ export async function resendDropped(
 }
 
 /**
- * Returns those payments of a group whose payers still have no contract code. As soon as the nonce of the group is
- * used, the service sends the payments of payers with code in separate transactions.
+ * Returns those payments of a group whose payers still have no contract code. The payments of the other payers are sent
+ * in separate transactions as soon as the nonce of the group is used.
  */
 async function withoutCode(chain: KnownChain, members: readonly Payment[]): Promise<Payment[]> {
   const codes = await readCode(
@@ -100,8 +101,8 @@ async function withoutCode(chain: KnownChain, members: readonly Payment[]): Prom
 }
 
 /**
- * Returns those transactions whose payments have all failed. An empty transfer must replace such a transaction at once.
- * After a reorganisation, the transaction could otherwise take the money of a payment that has failed.
+ * Returns those transactions whose payments have all failed. An empty transfer must replace such a transaction at once,
+ * because after a reorganisation the transaction could otherwise take the money of a failed payment.
  */
 async function findFailed(
   chain: KnownChain,
@@ -123,8 +124,8 @@ const isFeeError = (error: string | null): boolean =>
   error !== null && /underpriced|fee|too low to/i.test(error) && !/nonce/i.test(error)
 
 /**
- * Tells whether a chain node refuses a transaction because the gas wallet has too little ether. While the node refuses
- * such a transaction, each transaction of the wallet with a later nonce waits.
+ * Tells whether a chain node refuses a transaction because the gas wallet has too little ether. Until the node accepts
+ * it, each transaction of the wallet with a later nonce waits.
  */
 const isFundsError = (error: string | null): boolean => /insufficient ?funds/i.test(error ?? '')
 

@@ -1,6 +1,6 @@
 /**
- * Handles lost payments, stuck transactions, chain reorganisations and finality. Several processes may run the checks
- * for lost payments, stuck transactions, reorganisations and finality at once.
+ * Handles lost payments, stuck transactions, chain reorganisations and finality. Several processes may run these checks
+ * at once.
  */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { deleteStaleChecks } from '../../../sql/till/payments/paymentChecks.ts'
@@ -23,8 +23,8 @@ import { tendQuiet } from './quietTransactions.ts'
 
 const BATCH_MAX = 200
 /**
- * A poll of the chain may find a newest block that is lower than before. After this number of consecutive polls, the
- * service accepts a lower newest block, because a chain that works would have grown past its old height by then.
+ * Sets after how many consecutive polls the service accepts a newest block that is lower than before, because a working
+ * chain would have grown past its old height by then.
  */
 const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
@@ -38,8 +38,8 @@ export type Reconciler = ReorganisationMemory &
   }
 
 /**
- * Returns the empty state with which a process starts to reconcile payments with the chain. A process that has just
- * started has not watched the chain until now, so the process checks every settlement.
+ * Returns the empty state with which a process begins to reconcile payments with the chain. The process has not watched
+ * the chain until now, so it checks every settlement.
  */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,
@@ -57,7 +57,7 @@ export const newReconciler = (): Reconciler => ({
 
 /**
  * Runs all checks of one poll of the chain: lost payments, open transactions, reorganisations and finality.
- * @param newest is the newest block of the chain node, which may be lower than `chain.head`.
+ * @param newest is the newest block of the responding chain node, which may be lower than `chain.head`.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function reconcile(
@@ -90,7 +90,7 @@ export async function reconcile(
 }
 
 /**
- * Runs all steps, even if the node fails at a step. Otherwise a step that fails at each poll would stop all later
+ * Runs all steps, even if the node fails at one of them. Otherwise a step that fails at each poll would stop all later
  * steps, such as the step for stuck transactions. @throws {RpcTrouble} of the first step that failed.
  */
 async function eachStep(steps: readonly (() => Promise<void>)[]): Promise<void> {
@@ -127,8 +127,8 @@ async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void>
 }
 
 /**
- * If a chain reorganisation removed the block in which a nonce was used, reopens the transactions with this nonce. If
- * no stored transaction has the nonce that became unused, an empty transaction fills the gap.
+ * Handles a chain reorganisation that removed the block in which a nonce was used, by reopening the transactions with
+ * this nonce. If no stored transaction has this nonce, an empty transaction fills the gap.
  */
 async function mendGap(
   chain: KnownChain,

@@ -13,8 +13,8 @@ import { examineUsed } from './usedAuthorization.ts'
 type Revert = { code: Hex; block: bigint }
 
 /**
- * Finds the payments that reverted on the chain because of their wallet contract. @returns a function for each reverted
- * payment, which ends the payment and may throw RpcTrouble.
+ * Finds the payments that reverted on the chain because of their wallet contract. @returns for each reverted payment a
+ * function that ends the payment and may throw RpcTrouble.
  */
 export async function findReverted(
   chain: KnownChain,
@@ -34,7 +34,7 @@ export async function findReverted(
       if (await wasDeployedByAnother(chain, payment, revert)) continue
       found.set(payment, () => endReverted(chain, payment, revert))
     } catch (error) {
-      // A node that lags behind delays only this payment, and not the other payments of the batch.
+      // A node that lags behind delays only this payment, so the other payments of the batch go on.
       if (!(error instanceof RpcTrouble)) throw error
       found.set(payment, () => Promise.reject(error))
     }
@@ -43,9 +43,8 @@ export async function findReverted(
 }
 
 /**
- * Tells whether another party deployed the wallet of the payer first. A second deployment of the same wallet uses up
- * its gas, although the wallet did nothing wrong. If another party deployed the wallet first, the payment is sent once
- * more, without the deployment of the wallet.
+ * Tells whether another party deployed the wallet of the payer first. The second deployment by this service then uses
+ * up its gas, although the wallet did nothing wrong. Therefore the payment is sent once more, without the deployment.
  */
 async function wasDeployedByAnother(
   chain: KnownChain,
@@ -58,8 +57,7 @@ async function wasDeployedByAnother(
 
 /**
  * Ends a payment after its transaction has reverted. Anyone may settle a payment authorization before this service
- * does. If another party settled the payment authorization first, the transaction of this service reverts, although the
- * wallet of the payer did nothing wrong.
+ * does. The transaction of this service then reverts, although the wallet of the payer did nothing wrong.
  */
 async function endReverted(chain: KnownChain, payment: Payment, revert: Revert) {
   const block = await blockAfter(chain, revert)
@@ -75,9 +73,9 @@ async function endReverted(chain: KnownChain, payment: Payment, revert: Revert) 
 }
 
 /**
- * Returns the number of the newest block, or of the block with the revert if this block is newer. A chain node that lags
- * behind may not know the block with the revert. At an older block, the transfer or deployment that caused the revert is
- * missing, so the wallet would seem guilty.
+ * Returns the number of the newest block, or of the block with the revert if this block is newer. A chain node that
+ * lags behind may know only an older block. That block lacks the transfer or deployment that caused the revert, so the
+ * wallet would seem guilty.
  */
 async function blockAfter(chain: KnownChain, { block }: Revert): Promise<bigint> {
   await refreshHead(chain)

@@ -1,6 +1,6 @@
 /**
- * Finds out how a payment authorization was used. Any transaction may have settled a payment authorization, or the
- * payer may have cancelled the authorization, possibly before this service claimed the payment.
+ * Finds out how a payment authorization was used. Any transaction may have settled it, or the payer may have cancelled
+ * it, possibly before this service claimed (stored) the payment.
  */
 import type { Hex } from 'viem'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
@@ -17,26 +17,26 @@ import { RpcTrouble } from '../chain/rpc.ts'
 import { feeOf, readReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** Sets how many blocks before the claim of a payment the search for the use of its authorization begins. */
+/** Sets how many blocks before the claim (storing) of a payment the search for the use of its authorization begins. */
 const SEARCH_MARGIN = 5n
 /**
- * Limits the number of blocks that the service searches for the earlier transaction that used a payment authorization.
- * The hash of that transaction only explains the refusal, so one request must be enough. With ten requests, a payer who
- * cancels many authorizations made the payments of all others wait for 20 seconds.
+ * Limits the number of blocks in which the service searches for the earlier transaction that used a payment
+ * authorization. The hash of that transaction only explains the refusal, so one request must be enough. When ten
+ * requests were allowed, a payer who cancelled many authorizations made the payments of all others wait for 20 seconds.
  */
 const NAMED_BLOCKS = 2_000n
 /**
- * Limits how far back the service searches for the use of an authorization if the node no longer has the state at the
- * claim. Each attempt searches the next NAMED_BLOCKS blocks, so that 500 attempts cover three weeks on Base.
+ * Limits how far back the service searches for the use of an authorization if the node no longer has the state of the
+ * block at which the payment was claimed (stored). Each attempt searches the next NAMED_BLOCKS blocks, so that 500
+ * attempts cover three weeks on Base.
  */
 const SEARCHES_MAX = 500
 
 /**
  * Settles a payment by any transaction that used its authorization, because anyone may call
- * `transferWithAuthorization`. If a transaction used the authorization before this service claimed the payment, the
- * payment is refused, because the authorization paid for a different request.
- * @throws {RpcTrouble} if the chain node does not respond. While the chain node does not respond, the function decides
- * nothing about the payment.
+ * `transferWithAuthorization`. If the authorization was used before this service claimed (stored) the payment, the
+ * payment is refused, because the money paid for a different request.
+ * @throws {RpcTrouble} if the chain node does not respond. Nothing is decided about the payment in this case.
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
   const claimHead = payment.claimHead ?? chain.head.number
@@ -73,7 +73,7 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     feeWei: feeOf(receipt),
   }
   const settlement = settlementOf(payment, receipt, logIndex, chain.receiptKey)
-  // The watcher records the transaction of a payment group together with all payments of the group.
+  // A payment of a group is left to the watcher, which records the transaction together with all payments of the group.
   const isOneOfMany = await isGroup(chain.pool, mined.hash)
   await recordSettlements(chain.pool, {
     settlements: [settlement],
@@ -90,16 +90,16 @@ async function wasUsedAt(
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
     // The chain node no longer has the state of the block at which the payment was claimed (stored), so the events of
-    // the token contract decide.
+    // the token contract must decide.
     if (error instanceof RpcTrouble) return 'unknown'
     throw error
   }
 }
 
 /**
- * Searches blocks before the claim for the transaction that used an authorization. Each attempt to settle the payment
- * searches the newest part again and one older part. Only the event proves that the authorization was used before,
- * because a node may lack an event after the claim.
+ * Searches blocks before the claim (storing) of a payment for the transaction that used its authorization. Each attempt
+ * searches the newest part again and one older part. Only an event in these blocks proves that the authorization was
+ * used before, because a node may lack an event after the claim.
  */
 async function findLongAgo(
   chain: KnownChain,
@@ -124,9 +124,9 @@ async function findEvent(
 }
 
 /**
- * Tells whether a block is older than the claim of a payment by this service. The head block that was stored with the
- * claim can lag behind the real head of the chain. If the stored head block lagged behind, the service compares times.
- * The time of a block in whole seconds then decides whether the block is older than the claim.
+ * Tells whether a block is older than the claim (storing) of a payment by this service. The head block that was stored
+ * with the claim can lag behind the real head of the chain. In this case the time of the block, in whole seconds, is
+ * compared with the time of the claim.
  */
 async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
   if (payment.claimHead !== null && number <= payment.claimHead) return true
@@ -136,9 +136,9 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 }
 
 /**
- * Returns the hash of the transaction that used a payment authorization before this service claimed the payment.
- * Returns `null` if no such transaction is found. After a restore from a backup, this service itself may have sent the
- * earlier transaction, although the backup does not contain this transaction.
+ * Returns the hash of the transaction that used a payment authorization before this service claimed (stored) the
+ * payment. Returns `null` if no such transaction is found. After a restore from a backup, this service itself may have
+ * sent a transaction that the backup does not contain.
  */
 async function findEarlier(
   chain: KnownChain,
@@ -149,8 +149,8 @@ async function findEarlier(
   try {
     return await findEvent(chain, payment, range)
   } catch (error) {
-    // If an authorization was used earlier, the payment is refused, even if the service does not find the earlier
-    // transaction. The hash of the earlier transaction only explains why the payment is refused.
+    // A payment whose authorization was used earlier is refused, even if the earlier transaction is not found. The hash
+    // of that transaction only explains the refusal.
     if (error instanceof RpcTrouble) return null
     throw error
   }

@@ -1,7 +1,7 @@
 /**
- * Watches the chain for the open transactions of this service. One poll costs two requests to the chain node, for any
- * number of open transactions. The first request reads the head block, and the second request reads the used nonces of
- * all gas wallets. Each transaction receipt is fetched once, and only for used nonces.
+ * Watches the chain for the open transactions of this service. For any number of open transactions, one poll costs two
+ * requests to the chain node: one for the head block, and one for the used nonces of all gas wallets. Transaction
+ * receipts are fetched once, and only for used nonces.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { createPause } from '../../../shared/process/pause.ts'
@@ -19,8 +19,8 @@ import { type Reconciler, reconcile } from './reconcile.ts'
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
 /**
- * To compute the pause before the next poll, the watcher divides the time since the last change on the chain by this
- * number.
+ * Sets the divisor for the pause before the next poll: the watcher divides the time since the last change on the chain
+ * by this number.
  */
 const PAUSE_SHARE = 4
 
@@ -99,7 +99,10 @@ async function look(
   }
 }
 
-/** Combines log lines about repeated faults, because an RPC node that is down for an hour would fill the log. */
+/**
+ * Combines log lines about repeated faults into one line, because an RPC node that is down for an hour would fill the
+ * log.
+ */
 function noteTrouble({ log, outage }: ChainView, error: Error): void {
   if (isDatabaseUnavailable(error)) {
     log.warn({ err: error }, 'the chain was not looked at')

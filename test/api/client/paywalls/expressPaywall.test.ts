@@ -42,7 +42,7 @@ async function open(handler: express.RequestHandler, { parser, ...options }: Opt
 }
 const reasonIn = (seen: (number | string)[]) => JSON.parse(seen[1] as string).error
 
-test('an unpaid request gets the offer as JSON, or as a page for a browser', async () => {
+test('an unpaid request gets the payment offer as JSON, or as a page for a browser', async () => {
   const { ask } = await open((_request, response) => void response.send('ha'))
   const { response, seen } = await ask()
   expect([seen[0], reasonIn(seen)]).toEqual([402, 'X-PAYMENT header is required'])
@@ -60,7 +60,7 @@ test('a preflight request gets status 204 and no body', async () => {
   expect(response.headers.get('access-control-allow-origin')).toBe('*')
 })
 
-test('the paid resource is the same if a request line contains the whole URL or only its path', async () => {
+test('the paid resource is the same whether the request line contains the whole URL or only its path', async () => {
   const { service, port } = await open((_request, response) => void response.send('ha'))
   const heads = ['http://shop.example/joke?a=1', '/joke?a=1'].map(async (target) => {
     const head = Promise.withResolvers<string>()
@@ -110,7 +110,7 @@ const WAYS: Record<string, [express.RequestHandler, body: string]> = {
   ],
 }
 for (const [name, [handler, body]] of Object.entries(WAYS)) {
-  test(`a repeated paid request gets the first response again if the handler wrote the response by ${name}`, async () => {
+  test(`a repeated paid request gets the first response again if the handler wrote that response by ${name}`, async () => {
     let served = 0
     const { service, ask } = await open((request, response, next) => {
       served++
@@ -196,7 +196,10 @@ test('a repeated paid request is refused if the first response was too long, or 
   }
 })
 
-/** Compresses each response as the package `compression` does: in a head that it writes itself, and below `end`. */
+/**
+ * Compresses each response as the package `compression` does: it overrides the functions that write the head and end
+ * the response.
+ */
 const compress: express.RequestHandler = (_request, response, next) => {
   const { end, writeHead } = response
   let isCompressed = false
@@ -303,7 +306,7 @@ test('a payer who disconnected during the settlement may repeat the request if t
   })
 })
 
-test('the paywall recognises a repeated paid request only if the whole request body is known', async () => {
+test('the paywall recognises a repeated paid request only if it knows the whole request body', async () => {
   const post = (body: string | ReadableStream<Uint8Array>, type: string): RequestInit => ({
     method: 'POST',
     body,

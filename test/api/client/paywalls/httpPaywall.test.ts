@@ -91,7 +91,7 @@ test('the paywall reads a payment from PAYMENT-SIGNATURE or X-PAYMENT, and prefe
   expect(service.calls.map(({ body }) => body.paymentHeader)).toEqual([one, two])
 })
 
-test('the paywall refuses a request without payment before it reads the request body', async () => {
+test('the paywall refuses a request without payment before reading the request body', async () => {
   const { ask } = open()
   const hashBody = () => Promise.reject(new Error('the body was read'))
   expect((await ask({ hashBody })).kind).toBe('refused')
@@ -178,7 +178,7 @@ test('the paid resource is the URL that the seller sets, or the request’s own 
   }
 })
 
-test('a response counts as sold (its payment is used up) unless its status is 408, 425, 429, or 500 or above', () => {
+test('a response uses up its payment unless the status is 408, 425, 429, or 500 or above', () => {
   for (const [status, sold] of [
     [200, true],
     [404, true],
@@ -193,7 +193,7 @@ test('a response counts as sold (its payment is used up) unless its status is 40
   }
 })
 
-test('a stored response keeps all body bytes, but no headers that describe the first connection', () => {
+test('a stored response keeps its whole body, but no header that describes the first connection', () => {
   const headers: [string, string][] = [
     ['Connection', 'close'],
     ['content-length', '3'],

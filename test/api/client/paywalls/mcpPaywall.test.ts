@@ -60,7 +60,7 @@ test('an x402 challenge of version 2 keeps non-ASCII letters in its description'
   expect((await ask()).structuredContent).toEqual(required)
 })
 
-test('if a refusal contains no payment offer, the MCP result shows the reason and the settlement', async () => {
+test('if a refused tool call has no payment offer, the MCP result shows the reason and the settlement', async () => {
   for (const name of ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE']) {
     const { service, ask } = open()
     const settlement = { success: false, errorReason: 'settlement_pending' }
@@ -72,7 +72,7 @@ test('if a refusal contains no payment offer, the MCP result shows the reason an
   }
 })
 
-test('the MCP paywall finds a payment under three keys of _meta, both as text and as an object', async () => {
+test('the MCP paywall finds a payment under three keys of _meta, as text or as an object', async () => {
   for (const key of ['x402/payment', 'x402.payment', 'x-payment']) {
     for (const isObject of [false, true]) {
       const header = newPaymentHeader()
@@ -90,7 +90,7 @@ test('the MCP paywall finds a payment under three keys of _meta, both as text an
   }
 })
 
-test('a paid call gets the tool’s result and the settlement, and a repeated call gets both again', async () => {
+test('a paid call gets the tool’s result and the settlement, and a repeated call gets the same two again', async () => {
   let calls = 0
   const { ask } = open(() => {
     calls++
@@ -132,7 +132,7 @@ test('if a caller with other credentials repeats a paid call, this caller does n
   }
 })
 
-test('a payer who connects anew gets the stored result in the new MCP session', async () => {
+test('a payer who connects again gets the stored result in the new MCP session', async () => {
   const { tool } = open()
   const _meta = { 'x402/payment': newPaymentHeader() }
   for (const id of ['s1', 's2']) {

@@ -7,7 +7,7 @@ afterEach(() => setSystemTime())
 const payment = (validBefore: unknown) => ({ payload: { authorization: { validBefore } } })
 const encode = (value: unknown) => btoa(JSON.stringify(value))
 
-test('a paid request has the same idempotency key for as long as its payment is valid', async () => {
+test('the idempotency key of a paid request stays the same while its payment is valid', async () => {
   const nowS = Math.floor(Date.now() / 1_000)
   const open = payment(String(nowS + 60))
   const key = await requestKey(encode(open), ['a'])
@@ -28,7 +28,7 @@ test('a paid request has the same idempotency key for as long as its payment is 
   }
 })
 
-test('the idempotency key of a paid request is a hash of the payment and of the request’s parts', async () => {
+test('the idempotency key of a paid request is a hash of the payment and the parts of the request', async () => {
   const open = payment('99999999999')
   const hash = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex')
   expect(await requestKey(encode(open), ['a', [1]])).toBe(
@@ -54,7 +54,7 @@ test('a paid request has no idempotency key if its payment is longer than 16,384
   }
 })
 
-test('a paid request has an idempotency key until ten minutes after its payment becomes invalid', async () => {
+test('the paywall keeps the idempotency key of a paid request until ten minutes after the payment becomes invalid', async () => {
   const endS = 2_000_000_000
   for (const [lateMs, hasKey] of [
     [600_000, true],
@@ -72,7 +72,7 @@ async function first<Answer>(answers: PaidAnswers<Answer>, key: string): Promise
   return asked.sale
 }
 
-test('if the stored paid responses need too much memory, the paywall drops the oldest and refuses to serve their payments again', async () => {
+test('if stored paid responses need too much memory, the paywall drops the oldest and refuses later requests with their payments', async () => {
   const answers = new PaidAnswers<number>()
   for (let n = 0; n < 200; n++) {
     ;(await first(answers, `key ${n}`)).sold({ answer: n, bytes: 256 * 1024 })
@@ -83,7 +83,7 @@ test('if the stored paid responses need too much memory, the paywall drops the o
   expect(await answers.ask('key 199')).toEqual({ kind: 'answered', answer: 199 })
 })
 
-test('the paywall keeps the responses of at most ten thousand paid requests in memory', async () => {
+test('the paywall keeps the responses to at most ten thousand paid requests in memory', async () => {
   const answers = new PaidAnswers<number>()
   for (let n = 0; n <= 10_000; n++) {
     ;(await first(answers, `key ${n}`)).sold({ answer: n, bytes: 1 })

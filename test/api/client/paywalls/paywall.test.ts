@@ -83,7 +83,7 @@ test('an offer has the body of x402 version 1 and the header of x402 version 2, 
   expect(Object.keys(((await ask(null)) as { headers: object }).headers)).toEqual(['cache-control'])
 })
 
-test('a paid request is accepted with payment headers, and its idempotency key depends on the payment and on the request', async () => {
+test('a paid request is accepted with payment headers, and its idempotency key depends on the payment and the request', async () => {
   const { service, ask } = open({ description: 'A joke' })
   const payment = newPaymentHeader()
   const verdict = await ask(payment)
@@ -133,12 +133,12 @@ test('if two equal paid requests run at the same time and the first fails, the p
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = async () => {
-    // The other of the two equal requests waits as soon as its idempotency key exists. The key of the other request
-    // exists before the last of the keys that this loop makes.
+    // The second of the two equal requests waits as soon as its idempotency key exists. Its key exists before the last
+    // of the keys that this loop makes.
     for (let n = 0; n < 50; n++) await requestKey(payment, [n])
     return refusal('insufficient_funds')
   }
-  // Either of the two requests can come first, because their keys are made at the same time.
+  // The outcomes may be in either order, because the keys of the two requests are made at the same time.
   const outcomes = await Promise.all([ask(payment), ask(payment)])
   const waited = outcomes.findIndex((outcome) => 'status' in outcome && outcome.status === 503)
   expect(briefly(outcomes[1 - waited]!)).toEqual([402, 'insufficient_funds'])
@@ -192,7 +192,7 @@ test('a payment that is redeemed for the first time is accepted, even if the sel
   expect(briefly(await ask(newPaymentHeader(), null))).toEqual(['paid'])
 })
 
-test('the paywall measures by the service’s clock how long ago a payment was accepted', async () => {
+test('the paywall uses the service’s clock to measure how long ago a payment was accepted', async () => {
   for (const [aheadMs, agoMs, kinds] of [
     [11 * 60_000, 0, ['paid']],
     [11 * 60_000, 12 * 60_000, DUPLICATE],
@@ -212,7 +212,7 @@ test('the paywall measures by the service’s clock how long ago a payment was a
   }
 })
 
-test('a request with a refused payment gets a new offer and the reason, and the payer may repeat the request', async () => {
+test('a request with a refused payment gets a new offer and the reason, and its payer may try again', async () => {
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = () => refusal('insufficient_funds', { txHash: '0xab' })
@@ -228,7 +228,7 @@ test('a request with a refused payment gets a new offer and the reason, and the 
   expect(briefly(await ask(payment))).toEqual(['paid'])
 })
 
-test('a request whose payment is still pending gets no new offer, but the transaction hash if the hash is known', async () => {
+test('a request whose payment is pending gets no new offer, but gets the transaction hash if it is known', async () => {
   const { service, ask } = open()
   for (const txHash of [{}, { txHash: '0xab' }]) {
     service.answer = () =>
@@ -279,7 +279,7 @@ test('while the service fails or is overloaded, the paywall tells the payer in R
   }
 })
 
-test('while the service refuses its calls, a request without payment gets the last offer for its price, for one minute', async () => {
+test('while the service refuses calls, a request without payment gets the last offer for its price for up to one minute', async () => {
   const { service, ask } = open()
   expect(briefly(await ask(null))).toEqual([402, OFFER.error])
   service.answer = () => Response.json({ error: 'x', message: 'y' }, { status: 429 })
@@ -297,7 +297,7 @@ test('while the service refuses its calls, a request without payment gets the la
   expect(briefly(await ask(null))).toEqual(AWAY)
 })
 
-test('a request without payment does not wait for the end of the rate limit', async () => {
+test('a request without payment is answered at once while the service limits the rate', async () => {
   let calls = 0
   const purser = new Purser({
     apiKey: `loid-${'0'.repeat(64)}`,
@@ -327,7 +327,7 @@ test('if only the seller can repair an error, the paywall throws the error and s
   }
 })
 
-test('if the program of the seller contains a mistake, the paywall throws the original error', async () => {
+test('if the program of the seller contains a bug, the paywall throws the original error', async () => {
   expect(
     await open()
       .ask({ amount: 1n }, null)
@@ -335,7 +335,7 @@ test('if the program of the seller contains a mistake, the paywall throws the or
   ).toBeInstanceOf(TypeError)
 })
 
-test('a payment that the service could not read gets the offer, and no error of a misconfigured paywall', async () => {
+test('a payment that the service cannot read gets a payment offer, and no error about a misconfigured paywall', async () => {
   for (const payment of [
     { x: '\u0000' },
     { x: '\ud800' },

@@ -1,4 +1,7 @@
-/** Tests the paywalls of servers that answer a `Request` with a `Response`, by the paywalls of fetch and of Hono. */
+/**
+ * Tests the paywalls for servers that answer a `Request` with a `Response`: the paywall for fetch and the paywall for
+ * Hono.
+ */
 import { describe, expect, spyOn, test } from 'bun:test'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -45,8 +48,8 @@ for (const [name, sell] of Object.entries(SELLERS)) {
   const reasonIn = (seen: (number | string)[]) => [seen[0], JSON.parse(seen[1] as string).error]
   const DUPLICATE = [402, 'duplicate_settlement']
 
-  describe(`the paywall of ${name}`, () => {
-    test('an unpaid request gets the offer as JSON, or as a page for a browser', async () => {
+  describe(`the paywall for ${name}`, () => {
+    test('an unpaid request gets the payment offer as JSON, or as a page for a browser', async () => {
       const { ask } = open(() => new Response('ha'))
       const { response, seen } = await ask({})
       expect(reasonIn(seen)).toEqual([402, 'X-PAYMENT header is required'])
@@ -122,7 +125,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       }
     })
 
-    test('a stored response is complete, although the handler’s stream holds strings or buffers', async () => {
+    test('a stored response is complete, even if the handler’s stream holds strings or buffers', async () => {
       for (const chunks of [['h', 'ä'], [new TextEncoder().encode('hä').buffer]]) {
         const body = new ReadableStream({
           start(stream) {

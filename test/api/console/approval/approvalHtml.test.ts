@@ -1,8 +1,8 @@
-/** Tests how the approval page writes the texts of sellers and agents. */
+/** Tests how the approval page displays the texts of sellers and agents. */
 import { expect, test } from 'bun:test'
 import { paymentHtml } from '../../../../api/console/approval/approvalHtml.ts'
 
-test('if a text of a payment contains a hidden character, the approval page shows the character’s code number', () => {
+test('if a text of a payment contains a hidden character, the approval page shows the code number of this character', () => {
   const purchase = {
     ...{ host: 'shop.example', method: 'GET', path: '/a', why: 'a\u200bb' },
     terms: {

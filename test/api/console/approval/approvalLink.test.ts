@@ -90,7 +90,7 @@ test('mail scanners may open an approval link any number of times, but its form 
   await untilStatus(agent, messageId, decided.state === 'approved' ? 'sent' : 'rejected')
 })
 
-test('the approval form asks whether later mail to the same recipients needs an approval, and the choice holds', async () => {
+test('the approval form asks whether later mail to the same recipients needs an approval, and the service keeps this choice', async () => {
   for (const trusted of [true, false]) {
     const agent = await noticed('approve-new')
     const to = `${trusted ? 'known' : 'new'}@example.com`
@@ -107,7 +107,7 @@ test('the approval form asks whether later mail to the same recipients needs an 
   }
 })
 
-test('the approval form rejects a mail with a reason, and an expired, withdrawn or wrong approval link decides nothing', async () => {
+test('the approval form rejects a mail with a reason, and an expired, withdrawn or wrong approval link has no effect', async () => {
   const agent = await noticed()
   const [first, second, third] = [
     await sendMail(agent, letter('One')),
@@ -125,7 +125,7 @@ test('the approval form rejects a mail with a reason, and an expired, withdrawn 
     `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
     [held.approvalId],
   )
-  // The request is late, although the job that ends it has not run yet.
+  // The approval request has expired, although the job that ends it has not run yet.
   expect(await (await fetch(link)).text()).toContain('<h1>Expired</h1>')
   const late = await decideByLink(link, { decision: 'approve', sha256: held.sha256 })
   expect(await late.text()).toContain('<h1>Expired</h1>')
@@ -173,7 +173,7 @@ test('the database does not contain the token of an approval link, and the audit
   expect(rows).toEqual([{ actor: `link:${OWNER}`, detail: `sha256:${sha256}` }])
 })
 
-test('a notification mail waits while the mail host is unreachable, and is sent once', async () => {
+test('if the mail host is unreachable, a notification mail waits and is later sent once', async () => {
   const agent = await noticed()
   const { messageId } = await sendMail(agent, letter('Patience'))
   await linkOf(agent, messageId)
@@ -207,7 +207,7 @@ test('a notification mail waits while the mail host is unreachable, and is sent 
   expect((await service.platform.get(heldPath(agent, approvalId))).body.state).toBe('waiting')
 })
 
-test('a mail can be rejected with a reason of 1,000 characters, although the browser sends each line end as two characters', async () => {
+test('an owner can reject a mail with a reason of 1,000 characters, although the browser sends each line end as two characters', async () => {
   const agent = await noticed()
   const { messageId } = await sendMail(agent, letter('Offer'))
   const link = await linkOf(agent, messageId)
@@ -220,7 +220,7 @@ test('a mail can be rejected with a reason of 1,000 characters, although the bro
   expect([decided.state, decided.reason]).toEqual(['rejected', reason])
 })
 
-test('the HTML part of a held mail is served only while the mail waits', async () => {
+test('the HTML part of a mail is shown by its approval link only while the mail waits for approval', async () => {
   const agent = await noticed()
   const { messageId } = await sendMail(agent, letter('Framed'))
   const link = await linkOf(agent, messageId)
@@ -235,7 +235,7 @@ test('the HTML part of a held mail is served only while the mail waits', async (
   expect([gone.status, (await gone.text()).includes('This link is not valid')]).toEqual([404, true])
 })
 
-test('the HTML part of a held mail without such a part is not found', async () => {
+test('if a mail that waits for approval has no HTML part, a request for the part gets status 404', async () => {
   const agent = await noticed()
   const { messageId } = await sendMail(agent, { to: ['ada@example.com'], subject: 'P', text: 'x' })
   const link = await linkOf(agent, messageId)
@@ -258,7 +258,7 @@ test('if the owner edits a mail after its approval page was shown, the form of t
   expect((await requestOf(service, agent, messageId)).state).toBe('waiting')
 })
 
-test('if the database fails during a decision by link, the page says so, and the link can be used again', async () => {
+test('if the database fails during a decision by approval link, the page says so, and the link can be used again', async () => {
   const agent = await noticed()
   const { messageId } = await sendMail(agent, letter('Unlucky'))
   const link = await linkOf(agent, messageId)

@@ -123,7 +123,7 @@ const UNSHOWABLE: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(UNSHOWABLE)) {
-  test(`if the HTML part of a mail has ${name}, its approval link lets an owner reject the mail, but not approve it`, async () => {
+  test(`if the HTML part of a mail has ${name}, an owner can reject the mail by its approval link, but cannot approve it`, async () => {
     const mail = { subject: name, text: 'x', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const { text, canApprove, seen } = await readAll(link)
@@ -149,7 +149,7 @@ test('an approval link does not approve a mail with a hidden part, even if the c
   expect(await stateOf(approvalId)).toBe('waiting')
 })
 
-test('the approval page shows a picture inside a held mail (a mail that waits for approval), and the mail can still be approved', async () => {
+test('the approval page shows a picture inside a mail that waits for approval, and the owner can still approve the mail', async () => {
   const { link, sha256 } = await held({
     subject: 'picture',
     text: 'See',
@@ -164,7 +164,7 @@ test('the approval page shows a picture inside a held mail (a mail that waits fo
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)
 })
 
-test('a long held mail is split into approval pages, and a page opens only with the token that the previous page contains', async () => {
+test('a long mail that waits for approval is split into approval pages, and a page opens only with the token of the previous page', async () => {
   const long = Array.from({ length: 30_000 }, (_, n) => `line ${n}`).join('\n')
   const { link, sha256, messageId } = await held({ subject: 's', text: `${long}\n${SECRET}` })
   const first = await textOf(link)
@@ -198,7 +198,7 @@ test('a mail with a body of more than one megabyte cannot be approved by its app
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('the approval page shows every field, recipient, attachment and invisible character of a held mail', async () => {
+test('the approval page shows every field, recipient, attachment and invisible character of a mail that waits for approval', async () => {
   const { link } = await held({
     to: ['Ada Lovelace <ada@example.com>'],
     cc: ['bob@example.com'],
