@@ -19,7 +19,7 @@ const filesOf = async () => {
   return [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file!)
 }
 
-test('the console’s page, script, styles and icon are compressed as the browser accepts, and decompress to the same bytes', async () => {
+test('the console’s page, script, styles and icon are compressed in an encoding that the browser accepts, and decompress to the same bytes', async () => {
   for (const path of ['/console', ...(await filesOf())]) {
     const plain = await get(path, { 'accept-encoding': 'identity' })
     expect([path, plain.headers.get('content-encoding')]).toEqual([path, null])
@@ -65,7 +65,7 @@ test('a console file may be cached forever if the hash in its URL is right, and 
   expect((await get('/console')).headers.get('cache-control')).toBe('no-cache')
 })
 
-test('the ETag of a file in one content encoding does not match the same file in another encoding', async () => {
+test('the ETag of a file in one content encoding does not match the same file in another content encoding', async () => {
   const [, , script] = await filesOf()
   const tags = await Promise.all(
     ['identity', 'gzip', 'br'].map(async (encoding) =>

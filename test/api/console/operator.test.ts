@@ -36,7 +36,7 @@ const shownKey = async (page: Page, name: string): Promise<string> => {
 }
 
 describe.skipIf(!hasBrowser)('an operator works at the console', () => {
-  test('an operator signs in with a one-time link that leaves no token in the browser, and signs out', async () => {
+  test('an operator signs in with a one-time link whose token does not stay in the browser, and signs out', async () => {
     await using console = await open()
     const { page } = console
     expect(page.url()).toBe(`${scene.till.service.url}/console`)
@@ -135,7 +135,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     expect(await page.getByRole('link', { name: 'Borealis' }).count()).toBe(0)
   })
 
-  test('an operator reads a new mail with folded quotes and its original source, and the mail stays unread', async () => {
+  test('an operator reads a new mail with collapsed quotes and its original source, and the mail stays unread', async () => {
     await using console = await open()
     const { page } = console
     await console.open(`projects/${scene.agent.project.id}/inbox`)
@@ -162,7 +162,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     expect(body.count).toBe(3)
   })
 
-  test('an operator sees without a reload that a payment settles, and verifies its receipt', async () => {
+  test('a payment settles without a page reload, and the operator then verifies its receipt', async () => {
     const { till, agent, resource } = scene
     await using console = await open()
     const { page } = console
@@ -184,7 +184,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     await press(page, 'Verify')
     await page.getByText(`The signature is valid: ${body.payer} paid for ${resource}`).waitFor()
 
-    // The browser checks the signature of a payment's receipt, and refuses a receipt after a change of one character.
+    // The browser checks the signature of a payment's receipt, and refuses the receipt if one character is changed.
     await page.route(`**/v0/payments/${body.paymentId}`, async (route) => {
       const answer = await route.fetch()
       const payment = await answer.json()
@@ -244,7 +244,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     await page.getByRole('row', { name: 'vault.get' }).getByText('harbour/db').waitFor()
   })
 
-  test('an operator withholds a secret from the agent and allows a host for the secret, with a form', async () => {
+  test('an operator uses a form to withhold a secret from the agent and to allow a host for the secret', async () => {
     const { agent } = scene
     await agent.put('/v0/vault/bank', { type: 'LOGIN', data: { password: 'correct horse' } })
     await using console = await open()
@@ -338,7 +338,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     expect(await focused()).toBe('Revoke')
   })
 
-  test('a console screen keeps the focus while its list reloads', async () => {
+  test('a console screen keeps the keyboard focus while its list reloads', async () => {
     await using console = await open()
     const { page } = console
     const { agent, till } = scene

@@ -58,7 +58,7 @@ const troubleOf = (page: Page, label: string) =>
   })()`)
 
 describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new project', () => {
-  test('an operator chooses a verified domain for a project by keyboard, and sees why other domains cannot be chosen', async () => {
+  test('an operator chooses a verified domain for a project by keyboard, and sees why the other domains cannot be chosen', async () => {
     await using console = await openForm('Borealis', 'borealis')
     const { page, complaints } = console
     expect(await domainOf(page).inputValue()).toBe('mail.test')
@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new proje
       ['@early.example.com – not verified yet', true],
     ])
     await domainOf(page).focus()
-    // The first press of ArrowDown chooses the last available domain, so that a second press changes nothing.
+    // The first press of ArrowDown chooses the last available domain, so a second press changes nothing.
     for (let presses = 0; presses < 2; presses++) await page.keyboard.press('ArrowDown')
     expect(await domainOf(page).inputValue()).toBe('agents.example.com')
     await inDialog(page, 'Create project')
@@ -102,7 +102,7 @@ describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new proje
     expect(complaints.filter((text) => !text.includes('409'))).toEqual([])
   })
 
-  test('an operator sees the error beside the refused field and loses no input', async () => {
+  test('if the service refuses a field of the form, the operator sees the error beside the field and loses no input', async () => {
     const taken = { emailName: 'taken', emailDomain: 'agents.example.com' }
     expect((await service.platform.post('/v0/platform/projects', taken)).status).toBe(201)
     await addVerifiedDomain(service, zone, 'fleeting.example.com')
@@ -118,7 +118,7 @@ describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new proje
       told: [refused],
     })
 
-    // The email name is free at fleeting.example.com, but the test deletes this domain before the request.
+    // The email name is free at fleeting.example.com, but the test deletes this domain before the request is sent.
     await domainOf(page).selectOption('fleeting.example.com')
     await service.platform.delete('/v0/platform/domains/fleeting.example.com')
     await page.getByRole('textbox', { name: 'Inbox address' }).press('Enter')
@@ -144,7 +144,7 @@ describe.skipIf(!hasBrowser)('an operator chooses the mail domain of a new proje
     expect(projects[0]).toMatchObject({ name: 'Atlas', emailAddress: 'taken@mail.test' })
   })
 
-  test('an operator sees verified domains from all result pages, and sees no form if the domains cannot be loaded', async () => {
+  test('an operator sees the verified domains of all result pages, and sees no form if the domains cannot be loaded', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open('projects')

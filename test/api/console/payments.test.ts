@@ -1,6 +1,6 @@
 /**
- * Tests that a seller sees the funnel, filters, failures, receipts, webhooks and signed payment headers of payments in
- * a browser.
+ * Tests the payment pages that a seller sees in a browser: the funnel, filters, failures, receipts, webhooks and signed
+ * payment headers.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
@@ -54,7 +54,7 @@ async function showsOne(page: Page): Promise<void> {
 
 describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the console', () => {
   for (const width of [1440, 360]) {
-    test(`the console filters, explains and shows the payments of a project at ${width} px`, async () => {
+    test(`the console filters the payments of a project, explains their states and shows their details at ${width} px`, async () => {
       const { agent, till, receiver } = scene
       await using console = await openConsole(browser, till.service, { width, bypassCSP: true })
       const { page } = console
@@ -73,7 +73,7 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the con
       await press(page, 'Filter')
       await page.waitForURL(/\?status=settled&maxAmountUsdc=1$/)
       await showsOne(page)
-      // A page that is loaded again from its URL shows the same filtered list of payments.
+      // After a reload, the page shows the same filtered list of payments, because its URL contains the filters.
       await page.reload()
       await showsOne(page)
       expect(await page.getByRole('combobox', { name: 'State' }).inputValue()).toBe('settled')
@@ -104,7 +104,7 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the con
     })
   }
 
-  test('the days in the filter of payments are days in the person’s time zone, and the last day counts', async () => {
+  test('the date filter of payments uses days in the person’s time zone, and includes the last day', async () => {
     const { agent, till } = scene
     const { pool } = till.service.database
     const createdAt = (at: string | null) =>

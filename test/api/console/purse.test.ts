@@ -1,6 +1,6 @@
 /**
- * Tests in a browser that an owner opens a purse, gives a payment mandate, decides about a payment, and stops the
- * purse.
+ * Tests in a browser that an owner opens a purse, creates a mandate (a spending limit), decides about a payment, and
+ * stops the purse.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'

@@ -114,7 +114,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]()
 })
 
-/** Maps the name of a console screen to the button that opens a further part of this screen. */
+/** Maps the name of a console screen to the button that opens an additional part of this screen. */
 const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
   ['thread-codes', 'Codes and links'],
@@ -139,7 +139,7 @@ const OPENED: readonly [string, string][] = [
 
 /** Opens a console screen and shows all parts of the screen. */
 async function enter({ page, open }: ConsolePage, [name, path]: [string, string]): Promise<void> {
-  // If only the URL of the page changes, a dialog stays open, so the test loads the page again.
+  // A dialog stays open if only the URL changes, so the test loads the page again.
   if ((await page.getByRole('dialog').count()) > 0) await page.reload()
   await open(path)
   for (const [screen, button] of OPENED) {
@@ -180,7 +180,7 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
 
 describe.skipIf(!hasBrowser)('every console screen is accessible', () => {
   for (const width of WIDTHS) {
-    test(`every console screen is accessible, fits the width and loads no foreign resource at ${width} px`, async () => {
+    test(`every console screen is accessible, fits the width of ${width} px, and loads nothing from other hosts`, async () => {
       // The page's content security policy forbids the injected axe script, so the test bypasses this policy.
       await using page = await openConsole(browser, scene.till.service, { width, bypassCSP: true })
       await page.context.addInitScript(axe.source)

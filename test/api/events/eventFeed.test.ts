@@ -1,6 +1,6 @@
 /**
- * Tests the event readers of one process without HTTP. The tests cover the positions in the stream, gaps, shared reads,
- * errors, and the end of a reader.
+ * Tests the event readers of one process without HTTP: their positions in the stream, gaps, shared reads, errors, and
+ * the end of a reader.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type EventFeed, type EventReader, startEventFeed } from '../../../api/events/eventFeed.ts'
@@ -82,8 +82,8 @@ async function deafFeed(
   return deaf
 }
 
-describe('an event reader starts without a known event (an event that its caller has received)', () => {
-  test('if a reader of events names no known event, it gets only new events, and gets the next event immediately', async () => {
+describe('an event reader opens without a last event that its caller has received', () => {
+  test('an event reader whose caller names no received event gets only new events, each immediately', async () => {
     const projectId = await projectWith(2)
     const { reader, begin, missed } = await feed.open(projectId, null)
     expect([begin, missed]).toEqual([after(2, minute(2)), false])
@@ -127,14 +127,14 @@ describe('an event reader starts without a known event (an event that its caller
   })
 })
 
-describe('an event reader continues after an event that its caller has received', () => {
+describe('an event reader that continues after the last event its caller has received', () => {
   const open = async (projectId: string, known: EventPosition) => {
     const { reader, ...opened } = await feed.open(projectId, known)
     reader.close()
     return opened
   }
 
-  test('a reader that starts after a known event gets the later events in order, at most 200 at once', async () => {
+  test('an event reader that continues after a received event gets the later events in order, at most 200 at once', async () => {
     const projectId = await projectWith(401)
     const { reader, begin, missed } = await feed.open(projectId, after(0))
     expect([begin, missed]).toEqual([after(0), false])
@@ -145,10 +145,10 @@ describe('an event reader continues after an event that its caller has received'
     reader.close()
   })
 
-  test('a reader of long events gets them in pages of at most 64 KB, from the database and from the memory of the process', async () => {
+  test('an event reader gets long events in pages of at most 64 KB, both from the database and from the memory of the process', async () => {
     const projectId = await projectWith(0)
     const { reader: live } = await feed.open(projectId, null)
-    // A reader whose project has no earlier event gets the new events from the memory of the process.
+    // A reader without an earlier known event gets the new events from the memory of the process.
     await add(projectId, 5, 'a'.repeat(25_000))
     const { reader: late } = await feed.open(projectId, after(0))
     for (const reader of [live, late]) {
@@ -202,7 +202,7 @@ describe('an event reader continues after an event that its caller has received'
     }
   })
 
-  test('an event reader reports missed events if the event right after its known event was deleted, but not if only earlier events were', async () => {
+  test('an event reader reports missed events only if the event right after its last received event was deleted', async () => {
     const projectId = await projectWith(4)
     await pool.query('delete from events where project_id = $1 and seq <= 2', [projectId])
     expect(await open(projectId, after(1))).toEqual({ begin: after(1), missed: true })
@@ -211,7 +211,7 @@ describe('an event reader continues after an event that its caller has received'
     expect(await open(projectId, known)).toEqual({ begin: known, missed: false })
   })
 
-  test('a reader has missed nothing if it knows the newest event, and has missed events if its known event does not exist', async () => {
+  test('an event reader has missed nothing if its last received event is the newest, and has missed events if that event does not exist', async () => {
     const projectId = await projectWith(2)
     const newest = after(2, minute(2))
     expect(await open(projectId, after(2))).toEqual({ begin: after(2), missed: false })
@@ -219,7 +219,7 @@ describe('an event reader continues after an event that its caller has received'
     expect(await open(projectId, after(3))).toEqual({ begin: newest, missed: true })
   })
 
-  test('if the time of a reader’s known event differs from the stored time, the reader begins after the last event up to that time', async () => {
+  test('if the caller’s time for its last event differs from the stored time, the reader begins after the last event up to the caller’s time', async () => {
     const projectId = await projectWith(3)
     const begins = async (at: Date, seq = 2) => open(projectId, after(seq, at))
     const missed = true
@@ -230,7 +230,7 @@ describe('an event reader continues after an event that its caller has received'
     expect(await begins(minute(9), 9)).toEqual({ begin: after(3, minute(3)), missed })
   })
 
-  test('if all events after an event reader’s known event are deleted, the reader continues after the newest event', async () => {
+  test('if all events after the last received event are deleted, the reader continues after the newest event', async () => {
     const projectId = await projectWith(3)
     const { reader } = await feed.open(projectId, after(1))
     await pool.query('delete from events where project_id = $1', [projectId])
@@ -241,8 +241,8 @@ describe('an event reader continues after an event that its caller has received'
   })
 })
 
-describe('the event readers of one project share their work', () => {
-  test('the event readers of one project share one database read of a new event', async () => {
+describe('event readers of one project share their work', () => {
+  test('all event readers of one project get a new event by one shared database read', async () => {
     const reads: string[] = []
     const deaf = await deafFeed((name) => reads.push(name))
     const lists = () => reads.filter((name) => name === 'list-events').length
@@ -251,7 +251,7 @@ describe('the event readers of one project share their work', () => {
     await Promise.all(opened.map(({ reader }) => nowOf(reader)))
     expect(lists()).toBe(1)
     await add(projectId)
-    // No notification arrives, but when a new reader opens, the feed notices the new event.
+    // No notification arrives for the new event, but the opening of a new reader makes the feed read the database.
     await deaf.open(projectId, null)
     const got = await Promise.all(opened.map(({ reader }) => seqs(reader.next(soon()))))
     expect(got).toEqual([[2], [2], [2]])
@@ -261,7 +261,7 @@ describe('the event readers of one project share their work', () => {
     expect(lists()).toBe(2)
   })
 
-  test('event readers notice a new event, and their own closing, even while a database read is in progress', async () => {
+  test('event readers notice a new event and their own closing, even while a database read is in progress', async () => {
     let meanwhile = async () => {}
     const deaf = await deafFeed(undefined, async (name) => {
       if (name !== 'list-events') return
@@ -298,7 +298,7 @@ describe('the event readers of one project share their work', () => {
     for (const { reader } of opened) expect(await seqs(nowOf(reader))).toEqual([1])
   })
 
-  test('the feed counts an event reader from its opening to its close, and does not count a reader that cannot open', async () => {
+  test('the feed counts an event reader while it is open, and does not count a reader that failed to open', async () => {
     let isAway = false
     const deaf = await deafFeed(() => {
       if (isAway) throw new Error('the database is away')
@@ -319,8 +319,8 @@ describe('the event readers of one project share their work', () => {
   })
 })
 
-describe('an event reader ends', () => {
-  test('an event reader ends when it is closed, and a wait for its events then returns no events', async () => {
+describe('the end of an event reader', () => {
+  test('if an event reader is closed while a caller waits, the wait returns no events', async () => {
     const { reader } = await feed.open(await projectWith(0), null)
     expect(reader.ended).toBe(false)
     const waiting = reader.next(soon())
@@ -346,7 +346,7 @@ describe('an event reader ends', () => {
     reader.close()
   })
 
-  test('a key change before the first connection of the event listener also ends an event reader', async () => {
+  test('a key change before the first connection of the database listener also ends an event reader', async () => {
     const projectId = await projectWith(1)
     await using proxy = await startPostgresProxy(database.url)
     proxy.refuse()
@@ -377,7 +377,7 @@ describe('an event reader ends', () => {
     expect(await later.next(soon())).toEqual([])
   })
 
-  test('an event reader ends when the database listener reconnects, but not at the listener’s first connection', async () => {
+  test('an event reader ends when the database listener reconnects, but not when it connects for the first time', async () => {
     const own = startEventFeed(database.url, pool, silentLog)
     try {
       const projectId = await projectWith(0)

@@ -170,7 +170,7 @@ describe('the event stream of a project sends its events', () => {
     await deliver(agent, 'Coming')
     await stream.until(1)
     expect(stream.told[0]!.data.data.subject).toBe('Coming')
-    // If a client disconnects before its first event, it continues later at the point where its stream began.
+    // A client that disconnects before its first event continues later at the point where its stream began.
     expect(stream.state.begin).toMatch(/^1-\d{13}$/)
     using again = await listen(agent, { lastEventId: stream.state.begin })
     await again.until(1)
@@ -198,11 +198,12 @@ describe('the event stream of a project sends its events', () => {
     })
     using sellers = await listen(seller, { lastEventId: '0' })
     await sellers.until(1)
-    // If the key may not read an event, the client gets only the event id, so that it does not request the event again.
+    // If the key may not read an event, the client gets only the event id, so that the client does not request the
+    // event again.
     expect(sellers.told).toEqual([{ id: expect.stringMatching(/^1-/), event: null, data: null }])
   })
 
-  test('the event stream filters events by type; a type that the scopes do not allow gets status 403, and an unknown type gets 400', async () => {
+  test('the event stream filters events by type; a type that the scopes do not allow gets status 403, and an unknown type gets status 400', async () => {
     const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
     using stream = await listen(agent, { query: '?types=message.sent' })
     await deliver(agent, 'Not asked for')
@@ -300,7 +301,7 @@ describe('the event stream of a project sends its events', () => {
       })
     }
 
-    test('a client that read no event which a restore of the database lost continues without stream.gap', async () => {
+    test('if a restore of the database lost only events that a client had not read, the client continues without stream.gap', async () => {
       const agent = await service.newAgent()
       let lastEventId = ''
       {
@@ -328,8 +329,8 @@ describe('the event stream of a project sends its events', () => {
       await deliver(agent, 'New')
       const told: Told[] = []
       let lastEventId = before.told[2]!.id
-      // An event stream may open before the service's database listener has connected again. An event stream that opens
-      // too early ends once more, and the client connects again with its last event id.
+      // An event stream may open before the database listener of the service has connected again. Such a stream ends
+      // once more, and the client connects again with its last event id.
       await waitFor('the gap and the new event', async () => {
         using stream = await listen(agent, { lastEventId })
         await waitFor(
@@ -344,7 +345,7 @@ describe('the event stream of a project sends its events', () => {
     })
   })
 
-  test('the event stream ends if the service may have missed the notification that an API key changed', async () => {
+  test('an event stream ends if the service may have missed the notification about a changed API key', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     await service.proxy!.cut()
@@ -359,7 +360,7 @@ describe('the event stream of a project sends its events', () => {
     await waitFor('the end', () => stream.state.ended)
   })
 
-  test('the event stream ends when its API key is replaced or loses a scope, or the project is deleted', async () => {
+  test('the event stream ends if its API key is replaced or loses a scope, or if the project is deleted', async () => {
     for (const change of [
       (id: string) => service.platform.post(`/v0/platform/projects/${id}/rotate-key`),
       (id: string) =>
@@ -373,7 +374,7 @@ describe('the event stream of a project sends its events', () => {
     }
   })
 
-  test('the event stream loses no event when the database is unreachable for a time', async () => {
+  test('if the database is unreachable for a time, the event stream loses no event', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     await deliver(agent, 'Before')
@@ -457,38 +458,41 @@ describe('a client waits for a message', () => {
     expect((await wait(await service.newAgent({ scopes: ['mail:send'] }), {})).status).toBe(403)
   })
 
-  testWhole('a thousand waiters poll nothing, and all get the message', async () => {
-    await using own = await startTestService({
-      smtp: false,
-      workers: false,
-      proxied: true,
-      env: { RATE_LIMIT_REQUESTS: '0' },
-    })
-    const agent = await own.newAgent()
-    const answers = Array.from({ length: 1_000 }, () =>
-      rawGet(own, agent, '/v0/messages/wait?timeout=60'),
-    )
-    const proxy = own.proxy!
-    // Each HTTP request that waits reads its position in the event stream once, and sends no query to the database
-    // after that.
-    let before = -1
-    await waitFor('quiet', async () => {
-      const grown = proxy.bytesIn - before
-      before = proxy.bytesIn
-      await Bun.sleep(200)
-      return grown === 0 && before > 100_000
-    })
-    const quietFrom = proxy.bytesIn
-    await Bun.sleep(1_000)
-    // If each waiting request sent a query, the database traffic would be far larger. Other parts of the process send a
-    // few database queries a second.
-    expect(proxy.bytesIn - quietFrom).toBeLessThan(5_000)
-    await storeMail(own, agent, 'From: ada@example.com\r\nSubject: For all\r\n\r\nHello\r\n')
-    const texts = await Promise.all(answers)
-    expect(
-      texts.filter((text) => text.startsWith('HTTP/1.1 200') && text.includes('"For all"')),
-    ).toHaveLength(1_000)
-  })
+  testWhole(
+    'a thousand clients that wait for a message send no polling queries to the database, and all get the message',
+    async () => {
+      await using own = await startTestService({
+        smtp: false,
+        workers: false,
+        proxied: true,
+        env: { RATE_LIMIT_REQUESTS: '0' },
+      })
+      const agent = await own.newAgent()
+      const answers = Array.from({ length: 1_000 }, () =>
+        rawGet(own, agent, '/v0/messages/wait?timeout=60'),
+      )
+      const proxy = own.proxy!
+      // Each waiting HTTP request reads its position in the event stream once, and then sends no further query to the
+      // database.
+      let before = -1
+      await waitFor('quiet', async () => {
+        const grown = proxy.bytesIn - before
+        before = proxy.bytesIn
+        await Bun.sleep(200)
+        return grown === 0 && before > 100_000
+      })
+      const quietFrom = proxy.bytesIn
+      await Bun.sleep(1_000)
+      // The number of queries must stay small. If each waiting request sent a query, it would be far larger, whereas
+      // other parts of the process send only a few queries a second.
+      expect(proxy.bytesIn - quietFrom).toBeLessThan(5_000)
+      await storeMail(own, agent, 'From: ada@example.com\r\nSubject: For all\r\n\r\nHello\r\n')
+      const texts = await Promise.all(answers)
+      expect(
+        texts.filter((text) => text.startsWith('HTTP/1.1 200') && text.includes('"For all"')),
+      ).toHaveLength(1_000)
+    },
+  )
 })
 
 /** Returns the sequence number of the agent's newest event. */
@@ -500,7 +504,7 @@ async function newestSeq(agent: Agent): Promise<number> {
   return rows[0]?.seq ?? 0
 }
 
-/** Returns how many requests of an agent the rate limit has admitted. */
+/** Returns how many requests of an agent the rate limit has counted. */
 async function listening(agent: Agent): Promise<number> {
   const { rows } = await service.database.pool.query(
     'select used from rate_windows where subject = $1',

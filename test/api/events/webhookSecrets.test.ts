@@ -60,7 +60,7 @@ test('a webhook secret is stored encrypted, and every delivery is signed with it
     signWebhook({ secret: rotated, body: BODY }),
   )
   // An endpoint keeps its webhook secret if only other fields of the endpoint change. An endpoint without a webhook has
-  // no webhook secret.
+  // no secret.
   await agent.patch(path, { priceUsdc: '0.02' })
   expect(await columns(endpoint.endpointId)).toEqual(after)
   await agent.patch(path, { webhookUrl: null })
@@ -73,7 +73,7 @@ test('a webhook secret is stored encrypted, and every delivery is signed with it
   expect(await columns(endpoint.endpointId)).toEqual(none)
 })
 
-test('a webhook secret in plain text works, survives changes of the webhook, and is encrypted by the first process that can encrypt it', async () => {
+test('a webhook secret in plain text works, survives changes of the webhook, and is encrypted by the first process that can encrypt', async () => {
   const agent = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
@@ -101,7 +101,7 @@ test('a webhook secret in plain text works, survives changes of the webhook, and
   expect(await columns(endpointId)).toMatchObject({ plain: null, keyId: 'development' })
 })
 
-test('if several processes together encrypt hundreds of plain-text webhook secrets, each secret is encrypted once', async () => {
+test('if several processes encrypt hundreds of plain-text webhook secrets at once, each secret is encrypted once', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)

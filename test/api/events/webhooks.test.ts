@@ -100,7 +100,7 @@ const SUBJECTS: [event: NewEvent['type'], data: object, shown: object][] = [
   ['purse.low', { address: '0x1' }, {}],
 ]
 
-test('a webhook delivery has a message id or a payment id only if the event is about a message or a payment', async () => {
+test('a webhook delivery names a message or a payment only if its event is about a message or a payment', async () => {
   const scopes = ['mail:read', 'payments:accept', 'purse:read', 'vault:use']
   const agent = await service.newAgent({ scopes })
   await using receiver = await startReceiver()
@@ -204,7 +204,7 @@ test('the API lists webhooks without their secrets, changes them, and deletes th
   expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
 })
 
-test('if a webhook is deleted while other requests change it, these requests get status 404', async () => {
+test('if a webhook is deleted while other requests change it, those requests get status 404', async () => {
   await using receiver = await startReceiver()
   const agent = await service.newAgent()
   const { webhookId } = await register(agent, receiver, ['message.received'])
@@ -224,7 +224,7 @@ test('if a webhook is deleted while other requests change it, these requests get
   )
 })
 
-test('if a project is deleted while it registers a webhook, its API key is no longer valid', async () => {
+test('if a project is deleted while a request registers a webhook, the request gets 401, because its API key is no longer valid', async () => {
   const agent = await service.newAgent()
   const [late] = await whileHeld(
     service.database.pool,
@@ -265,7 +265,7 @@ test('an API key can register webhooks, and list and replay deliveries, only for
   expect((await service.platform.get('/v0/webhooks')).status).toBe(403)
 })
 
-test('the delivery log shows and searches a webhook’s URL only for an API key to which the list of webhooks shows the URL', async () => {
+test('the delivery log shows a webhook’s URL, and lets a client search for it, only if the API key may also list webhooks', async () => {
   await using receiver = await startReceiver()
   const scopes = [...new Set(Object.values(EVENT_SCOPES))]
   const agent = await service.newAgent({ scopes })
@@ -341,7 +341,7 @@ test('the API refuses a webhook with invalid input or a private address, and ref
   expect(answers.filter(({ status }) => status === 400)).toHaveLength(5)
 })
 
-test('after a project is deleted, the tables with a project id keep only its API keys', async () => {
+test('after the deletion of a project, only API keys remain in the tables that have a project id', async () => {
   await using receiver = await startReceiver()
   const agent = await service.newAgent()
   await register(agent, receiver, ['message.received'])

@@ -20,6 +20,6 @@ test.each([
   },
 )
 
-test('the service ignores X-Forwarded-For from a client that is no trusted proxy', () => {
+test('if a client is not a trusted proxy, the service ignores its X-Forwarded-For header', () => {
   expect(addressOf('203.0.113.1', '198.51.100.9:1')).toBe('203.0.113.1')
 })

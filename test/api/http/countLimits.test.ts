@@ -1,4 +1,4 @@
-/** Tests statistics over more rows than the service counts. */
+/** Tests statistics about more rows than the service counts. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import '../../support/long.ts'
@@ -25,7 +25,7 @@ for (const [path, columns, values] of [
     `gen_random_uuid()::text, 'message.received', '', 'https://a.example', '', 'delivered'`,
   ],
 ] as const) {
-  test(`the response of ${path} says that rows are left out as soon as the limit of counted rows is reached`, async () => {
+  test(`as soon as the limit of counted rows is reached, the response of ${path} says that further rows are not counted`, async () => {
     const add = (rows: number) =>
       service.database.pool.query(
         `insert into ${columns} project_id) select ${values}, $1 from generate_series(1, $2)`,

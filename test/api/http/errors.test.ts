@@ -76,7 +76,7 @@ test('a request gets an error response if its JSON is malformed, missing or of t
   })
 })
 
-test('a request body that is too large is refused, whether its length is declared or it is sent in chunks', async () => {
+test('a request body above the size limit is refused, whether its length is declared or it is sent in chunks', async () => {
   const large = JSON.stringify({ to: ['a@b.test'], subject: '', text: 'x'.repeat(2 * 1024 * 1024) })
   expect(await send(large)).toMatchObject({ status: 413, error: 'payload_too_large' })
   const stream = new ReadableStream({
@@ -199,7 +199,7 @@ test.each([
   expect((await client.put('/v0/vault/one', secret)).status).toBe(200)
 })
 
-test('while the database is unreachable, calls get 503 with Retry-After, and /readyz reports it', async () => {
+test('while the database is unreachable, API calls get 503 with Retry-After, and /readyz reports the failure', async () => {
   await using away = await startTestService({ smtp: false, workers: false, proxied: true })
   const client = await away.newAgent()
   expect((await client.get('/v0/messages')).status).toBe(200)
@@ -268,7 +268,7 @@ test('a request with a malformed Host header gets status 400, and the value of H
   }
 })
 
-test('a request whose target holds # gets status 400, because the router would run another route than the checked one', async () => {
+test('a request whose target contains # gets status 400, because the router would run another route than the one that was checked', async () => {
   expect(await asked({ target: '/v0/whoami' })).toStartWith('HTTP/1.1 200')
   for (const target of [
     '/v0/messages?labels=a#%00',

@@ -17,7 +17,10 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Sends the parts in turn. Each part but the first waits for a response to the parts before. @returns the responses */
+/**
+ * Sends the parts one after another. The first part is sent at once, and each further part after a response has begun
+ * to arrive. @returns the responses
+ */
 async function responsesTo(...parts: string[]): Promise<string[]> {
   const socket = connect(service.api.port, '127.0.0.1')
   const { promise: closed, resolve } = Promise.withResolvers<void>()
@@ -101,6 +104,6 @@ test('if the end of a request is ambiguous, the API responds with an error and c
 test('if a client sends a second request before the response to its first request, the client never gets a wrong response', async () => {
   const slow = `GET /v0/messages/wait?timeout=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n\r\n`
   const statuses = statusesOf(await responsesTo(slow + HIDDEN + LAST))
-  // The runtime closes the connection. A client that sees the end of a connection sends its requests again.
+  // The runtime closes the connection, and the client then sends its requests again over a new connection.
   expect([[Number.NaN], [204, 200, 404], [200, 200, 404]]).toContainEqual(statuses)
 })

@@ -1,4 +1,4 @@
-/** Tests that rate limits admit the last allowed request, and that a limit of 0 admits all requests. */
+/** Tests that a rate limit admits the last allowed request, and that a limit of 0 admits all requests. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { countFailedSignIn, countFurther, GateRefusal } from '../../../api/http/gate.ts'
 import {
@@ -46,7 +46,7 @@ test('the rate limit counts each call of an HTTP request, and admits exactly the
   expect(await further('prj_b', 4)).toBe(429)
 })
 
-test('failed sign-ins are counted for their IP address, and further sign-ins are refused once the rate limit is reached', async () => {
+test('the rate limit counts failed sign-ins for their IP address, and refuses further sign-ins once it is reached', async () => {
   expect(await signIn('192.0.2.1')).toBe('counted')
   await freeze()
   expect(await signIn('192.0.2.1')).toBe('counted')
@@ -70,7 +70,7 @@ const request = (identity: object | null) => {
   return made
 }
 
-test('a request that came past the gate has no state, identity or project', () => {
+test('reading the state, identity or project of a request throws an error if the request did not pass the gate (the access check)', () => {
   expect(() => stateOf(new Request('http://purser.example/'))).toThrow('the request has no state')
   expect(() => identityOf(request(null))).toThrow('this route asks for no key')
   for (const identity of [

@@ -6,7 +6,7 @@ const MB = 1024 * 1024
 const read = async () => Buffer.alloc(MB, 'x')
 const failure = (work: Promise<unknown>) => work.then(() => null).catch((error: Error) => error)
 
-test('a content keeps its share of the memory until it is read to the end or cancelled', async () => {
+test('a response body occupies its memory until the client has read it to the end or has cancelled it', async () => {
   const answers = new HeldAnswers({ totalBytes: 2 * MB })
   const bodies = [await answers.body('a', MB, read)]
   expect((await failure(answers.body('a', MB, read)))?.message).toMatch(/Too many large contents/)
@@ -16,7 +16,7 @@ test('a content keeps its share of the memory until it is read to the end or can
   await answers.body('a', MB, read)
 })
 
-test('a content of at most 256 KB is returned whole, also if others hold the memory', async () => {
+test('a response body of at most 256 KB is returned whole, even if other responses occupy all the memory', async () => {
   const answers = new HeldAnswers({ totalBytes: 2 * MB })
   await answers.body('a', MB, read)
   const small = async (bytes: number) => {
@@ -29,7 +29,7 @@ test('a content of at most 256 KB is returned whole, also if others hold the mem
   expect(await answers.body('b', 1, read)).toBeInstanceOf(ReadableStream)
 })
 
-test('large work waits for a share of the memory, and small work does not', async () => {
+test('work on a large response waits for free memory, and work on a small response does not', async () => {
   const answers = new HeldAnswers()
   const work = (bytes: number) => answers.during('a', bytes, async () => 'done')
   const half = 64 * MB
@@ -40,7 +40,7 @@ test('large work waits for a share of the memory, and small work does not', asyn
   expect(await work(half)).toBe('done')
 })
 
-test('a content that cannot be read gives its share of the memory back', async () => {
+test('a response body that cannot be read releases its memory', async () => {
   const answers = new HeldAnswers({ totalBytes: 2 * MB })
   for (let n = 0; n < 5; n++) {
     const error = await failure(answers.body('a', MB, () => Promise.reject(new Error('gone'))))
@@ -48,7 +48,7 @@ test('a content that cannot be read gives its share of the memory back', async (
   }
 })
 
-test('a client that reads too slowly loses its response, and its share of the memory is free again', async () => {
+test('a client that reads too slowly loses its response, and the memory of this response is free again', async () => {
   const answers = new HeldAnswers({ totalBytes: 2 * MB, readMaxMs: 20 })
   const slow = (await answers.body('a', MB, read)) as ReadableStream<Uint8Array>
   const reader = slow.getReader()
@@ -60,14 +60,14 @@ test('a client that reads too slowly loses its response, and its share of the me
   await answers.body('a', MB, read)
 })
 
-test('if memory is needed, contents that have waited for three minutes lose their places, first those of the project with the most', async () => {
+test('if memory is needed, responses unread for three minutes are dropped, first those of the project that occupies the most memory', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 8 * MB, nowMs: () => nowMs })
   const open = async (projectId: string) => {
     const stream = (await answers.body(projectId, MB, read)) as ReadableStream<Uint8Array>
     return stream.getReader()
   }
-  // A project that already holds memory gets at most half of the memory that others leave.
+  // A project that already occupies memory gets at most half of the memory that is still free.
   const greedy = [await open('a'), await open('a'), await open('a'), await open('a')]
   const other = await open('b')
   nowMs += 179_999
@@ -82,18 +82,18 @@ test('if memory is needed, contents that have waited for three minutes lose thei
   expect(late).toBeInstanceOf(ReadableStream)
 })
 
-test('no content loses its place for a request that is refused anyway', async () => {
+test('no waiting response is dropped for a request that is refused anyway', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 8 * MB, nowMs: () => nowMs })
   const waiting = ((await answers.body('a', MB, read)) as ReadableStream<Uint8Array>).getReader()
   nowMs += 180_000
   await answers.body('b', 3 * MB, read)
-  // The project `b` holds more than half of the memory that others would leave.
+  // The project `b` occupies more than half of the memory that would be left for it.
   expect((await failure(answers.body('b', 4 * MB, read)))?.message).toMatch(/Too many large/)
   expect((await waiting.read()).value).toHaveLength(64 * 1024)
 })
 
-test('a content that the process drops is no reason to refuse another content', async () => {
+test('the memory of a dropped response is free again, so a later response is accepted', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 2 * MB, nowMs: () => nowMs })
   await answers.body('a', 2 * MB, read)
@@ -102,7 +102,7 @@ test('a content that the process drops is no reason to refuse another content', 
   expect(await answers.body('b', MB, read)).toBeInstanceOf(ReadableStream)
 })
 
-test('responses that clients do not read do not refuse the work on drafts', async () => {
+test('unread responses do not prevent work on drafts, although they occupy all the memory', async () => {
   const answers = new HeldAnswers({ totalBytes: 2 * MB })
   await answers.body('a', 2 * MB, read)
   expect(await answers.during('b', 2 * MB, async () => 'sent')).toBe('sent')

@@ -10,7 +10,7 @@ import '../../support/long.ts'
 const MB = 1024 * 1024
 const crowded = expect.objectContaining({ status: 503, code: 'unavailable' })
 
-/** Returns the state of an HTTP request that comes from a project and an IP address. */
+/** Returns the state of an HTTP request from a project and an IP address. */
 function requestOf(projectId: string, clientAddress: string): RequestState {
   const identity = { kind: 'project', keyId: `k${projectId}`, keyPrefix: '', scopes: [] } as const
   return {
@@ -55,7 +55,7 @@ test('if a new request body needs memory, an unfinished body of the project that
   expect(ended).toEqual(['a 50', 'c 70'])
 })
 
-test('all request bodies together use up to 256 MB; beyond that, a caller that already uses as much as others is refused', () => {
+test('all request bodies together use up to 256 MB; above this limit, a caller that already uses as much as others is refused', () => {
   const bodies = new HeldBodies()
   const ended: string[] = []
   const hold = (project: string, bytes: number) =>
@@ -163,7 +163,7 @@ test('a JSON body with 260,000 items is refused before it is parsed', async () =
   })
 })
 
-test('commas, quotes and brackets within strings do not count as JSON items', async () => {
+test('commas, quotes and brackets inside of strings do not count as JSON items', async () => {
   const text = ',"[]{}:\\"'.repeat(30_000)
   const sent = await owner.post('/v0/messages/send', { to: ['a@b.test'], subject: 's', text })
   expect(sent.status).toBe(201)

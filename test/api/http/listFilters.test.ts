@@ -1,6 +1,6 @@
 /**
- * Tests the filters and the sort order of the API's lists. The database applies the filters, so that a match is found
- * even if it is on a later page.
+ * Tests the filters and the sort order of the API's lists. The database applies the filters, so that the API also finds
+ * matches on later pages.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
@@ -37,7 +37,7 @@ async function all(get: Agent['get'], path: string, name: string): Promise<any[]
 
 const sql = (text: string, values: unknown[] = []) => service.database.pool.query(text, values)
 
-describe('the list of webhook deliveries has filters', () => {
+describe('the filters of the list of webhook deliveries', () => {
   let webhookId: string
   beforeAll(async () => {
     const { body } = await agent.post('/v0/webhooks', {
@@ -94,7 +94,7 @@ describe('the list of webhook deliveries has filters', () => {
   })
 })
 
-test('a filter finds credentials by name and type', async () => {
+test('a filter finds credentials by name and by type', async () => {
   for (const [name, type] of [
     ['work/GitHub', 'LOGIN'],
     ['weather', 'API_KEY'],

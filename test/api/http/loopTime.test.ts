@@ -3,7 +3,7 @@ import { LoopTime } from '../../../api/http/limits/loopTime.ts'
 
 const MB = 1024 * 1024
 
-test('a project that reads much large JSON must wait, while other projects and other routes do not wait', () => {
+test('a project that reads much large JSON must wait, while other projects and other routes need not wait', () => {
   let nowMs = 0
   const time = new LoopTime(() => nowMs)
   const list = (sharer: string) => {
@@ -27,7 +27,7 @@ test('a project that reads much large JSON must wait, while other projects and o
   expect(() => list('a')).toThrow(refused('3'))
 })
 
-test('the time of work counts for its project, also if the work fails', () => {
+test('the time of a function counts for its project even if the function fails', () => {
   const time = new LoopTime()
   const block = (ms: number) => {
     const before = process.cpuUsage()
@@ -41,7 +41,8 @@ test('the time of work counts for its project, also if the work fails', () => {
     throw new Error('failed')
   }
   expect(() => time.run(a, failing)).toThrow('failed')
-  // Both works took at least 20 ms. With 142.6 MB of JSON, which counts as 4,991 ms, only 9 ms are left.
+  // Both functions took at least 20 ms. After 142.6 MB of JSON, which counts as 4,991 ms, less time is left than they
+  // took.
   time.countJson(a, 142.6 * MB)
   expect(() => time.admit(a)).toThrow('Too many large responses')
   const b = { sharer: 'b', route: '/page' }

@@ -1,6 +1,6 @@
 /**
- * Tests reads on a replica with a fake connection pool, which produces errors of a database replica that a test cannot
- * cause.
+ * Tests reads on a replica with a fake connection pool, which simulates errors that a test cannot cause on a real
+ * replica.
  */
 import { expect, test } from 'bun:test'
 import { replicaReads } from '../../../api/http/reads.ts'
@@ -51,8 +51,8 @@ test.each([
 )
 
 test('if the service cannot record that a caller wrote data, the call still succeeds, and the primary database serves the caller’s reads', async () => {
-  // The service reads no lists from this database, because it is no standby. The service still records each write of a
-  // project in this database.
+  // This second database is no standby, so the service reads no lists from it. The service still records each write of
+  // a project there.
   await using other = await createTestDatabase()
   await using service = await startTestService({
     smtp: false,
@@ -78,7 +78,7 @@ test('if the service cannot record that a caller wrote data, the call still succ
   await waitFor('the record of the write', async () => (await recorded()).length === 1)
 })
 
-test('reads run on the primary database as long as the service could not record a write of some project', async () => {
+test('while the service cannot record the writes of some project, all reads run on the primary database', async () => {
   let isAway = true
   let marked: unknown
   const primary = {

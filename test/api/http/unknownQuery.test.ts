@@ -1,4 +1,4 @@
-/** Tests that a misspelt query parameter gets an error, and not an unfiltered response. */
+/** Tests that a misspelt query parameter causes an error and not an unfiltered response. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 

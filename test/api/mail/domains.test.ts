@@ -60,7 +60,7 @@ const atRest = () =>
     return rowCount === 0
   })
 
-/** Checks a mail domain now, and returns the domain after the check. */
+/** Checks a mail domain now, and returns the domain with the new findings. */
 async function check(domain: string): Promise<any> {
   await atRest()
   const before = (await service.platform.get(`${PATH}/${domain}`)).body.checkedAt
@@ -71,7 +71,7 @@ async function check(domain: string): Promise<any> {
   })
 }
 
-/** Adds a mail domain with valid DNS records, and waits until the domain is verified. */
+/** Adds a mail domain with valid DNS records, and waits until its verification. */
 async function verified(domain: string): Promise<any> {
   const { body } = await service.platform.post(PATH, { domain })
   publish(zone, body.records)
@@ -138,7 +138,7 @@ test('a mail domain cannot be used until its DNS records prove the ownership', a
   expect([project.status, project.body.emailAddress]).toEqual([201, 'bot@agents.example.com'])
 })
 
-test('an inbox at a verified domain receives mail, and the mail that it sends is signed for that domain', async () => {
+test('an inbox at a verified domain receives mail, and its own mail is signed for that domain', async () => {
   const { records } = await verified('shop.test')
   const { body } = await newProject('sales', 'shop.test')
   const agent = createClient(service.url, body.rawKey)
@@ -167,7 +167,7 @@ test('an inbox at a verified domain receives mail, and the mail that it sends is
   expect(await talk.say('RCPT TO:<sales@shop.test>')).toStartWith('250')
 })
 
-test('the Unicode form and the ASCII form of a name denote the same domain, and its inboxes receive mail', async () => {
+test('the Unicode form and the ASCII form of a name mean the same domain, and its inboxes receive mail', async () => {
   const { domain } = await verified('bücher.example')
   expect(domain).toBe('xn--bcher-kva.example')
   for (const name of ['B%C3%BCcher.example', 'XN--bcher-kva.example']) {
@@ -204,7 +204,7 @@ test('mail between domains of this service stays local, and an unverified domain
   expect((await sunkAt(sink, out.messageId)).to).toEqual(['ada@claimed.test'])
 })
 
-test('a mail domain whose DNS record disappears keeps its status for three days, and failing name servers do not change the status', async () => {
+test('if the DNS records of a mail domain disappear, it keeps its status for three days, and failing name servers do not change the status', async () => {
   const { records } = await verified('shaky.test')
   const owner = records.find((one: any) => one.purpose === 'ownership')
   const later = () =>
@@ -261,7 +261,7 @@ test('a domain can be removed only if no project uses it, and must be verified a
   expect([checked.status, checked.records[0].status]).toEqual(['pending', 'mismatch'])
 })
 
-test('if a domain is removed and added again, the result of a check from before the removal is ignored', async () => {
+test('if a domain is removed and added again, the result of a check that began before the removal is ignored', async () => {
   const add = async () => (await service.platform.post(PATH, { domain: 'again.test' })).body
   const first = await add()
   const [owner] = first.records

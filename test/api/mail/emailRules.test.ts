@@ -152,7 +152,7 @@ test('when a message is parsed, the email rules check its From address, even if 
   })
 })
 
-/** Waits until all mails of an inbox are parsed by the worker. @returns the authors of the accepted mails. */
+/** Waits until the worker has parsed all mails of an inbox. @returns the authors of the accepted mails. */
 async function heard(agent: Agent, mails: number): Promise<string[]> {
   await waitFor('all', async () => {
     const { rows } = await service.database.pool.query(
@@ -245,7 +245,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
     ['REPLY', 'foe@b.test', false],
     ['RECEIVE', 'foe@b.test', true],
   ] as const) {
-    test(`in the scope ${scope}, the email rules allow the address ${address}: ${allowed}`, () =>
+    test(`email rules in the scope ${scope} for the address ${address}: allowed is ${allowed}`, () =>
       expect(isAllowed(rules, scope, address)).toBe(allowed))
   }
 
@@ -258,7 +258,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
   })
 })
 
-describe('email rules apply to sent mail', () => {
+describe('the service checks the email rules before it sends a mail', () => {
   test('the response names each blocked recipient, and a mail that has only blocked recipients gets status 422', async () => {
     const agent = await service.newAgent()
     await add(agent, 'BLOCK', 'SEND', '*@rival.test')
@@ -329,7 +329,7 @@ const statesOf = (agent: Agent, count: number) =>
     return rows.length === count ? rows.map(({ state }) => state) : null
   })
 
-test('an inbox with an allow list accepts a bounce without a rule for its sender, but only if it provably belongs to a sent mail', async () => {
+test('an inbox with an allow rule accepts a bounce without a rule for its sender only if the bounce provably belongs to a sent mail', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   const recipient = 'ada@example.com'
@@ -375,12 +375,12 @@ test('an inbox with an allow list accepts a bounce without a rule for its sender
   ])
 })
 
-test('an allow list refuses a mail with a forged From header that names an allowed address', async () => {
+test('an inbox with an allow rule refuses a mail whose forged From header names an allowed address', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', 'boss@friends.test')
   const port = service.smtp!.port
-  // SPF passes for the domain of the envelope sender. The envelope sender of the first mail is at the author's domain,
-  // and the envelope sender of the second mail is at a forger's domain.
+  // SPF passes for the domain of the envelope sender. In the first mail this is the author's domain, and in the second
+  // mail a forger's domain.
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'b@friends.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'm@evil.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test, m@evil.test'), {
@@ -393,7 +393,7 @@ test('an allow list refuses a mail with a forged From header that names an allow
   await waitForMessages(agent, 2)
 })
 
-test('if an allow list names the author of a mail, the mail waits while the DNS does not respond', async () => {
+test('if an allow rule names the author of a mail, the mail waits while the DNS does not respond', async () => {
   let isAway = true
   await using shaky = await startTestService({
     async lookUp(name, type) {
@@ -419,7 +419,7 @@ test('if an allow list names the author of a mail, the mail waits while the DNS 
   await waitForMessages(agent, 1)
 })
 
-test('an inbox with an allow list refuses a bounce without proof that it belongs to a sent mail, whoever sent it', async () => {
+test('an inbox with an allow rule refuses a bounce without proof that it belongs to a sent mail, even from an allowed sender', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@example.com')

@@ -299,7 +299,7 @@ describe.skipIf(!hasBrowser)('an owner reviews a held mail in a browser', () => 
     await untilStatus(agent, messageId, 'sent')
   })
 
-  test('the console shows the Approve button on the last page only, and the service requires the token of that page', async () => {
+  test('the console shows the Approve button only on the last page of a mail, and the service requires the token of that page', async () => {
     const mail = { subject: 'At the console', text: 'word '.repeat(25_000) }
     const { approvalId, sha256, messageId } = await held(mail)
     await using console = await openConsole(browser, service)
@@ -324,7 +324,7 @@ describe.skipIf(!hasBrowser)('an owner reviews a held mail in a browser', () => 
     await untilStatus(agent, messageId, 'sent')
   })
 
-  test('the console lists the parts of a mail that it cannot show, and then shows no Approve button', async () => {
+  test('if the console cannot show all parts of a mail, it lists the hidden parts and shows no Approve button', async () => {
     const html = '<img src="https://example.com/a.png">'
     const { approvalId } = await held({ subject: 'Far', text: 'x', html })
     await using console = await openConsole(browser, service)

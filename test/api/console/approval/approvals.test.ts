@@ -99,7 +99,7 @@ describe.skipIf(!hasBrowser)(
       })
     }
 
-    test('if an owner changes only the subject of a mail, the text keeps its line ends and the HTML part stays', async () => {
+    test('if an owner changes only the subject of a mail, the text keeps its line ends and the HTML part stays unchanged', async () => {
       const agent = await heldAgent(service)
       const text = 'Dear Ada,\r\nyes.\r\n'
       const { messageId } = await sendMail(agent, { ...letter('Ofer'), text })
@@ -115,7 +115,7 @@ describe.skipIf(!hasBrowser)(
       expect(message).toMatchObject({ subject: 'Offer', text, html: letter('').html })
     })
 
-    test('if the connection breaks while an owner loads a held mail, the mail appears after the next load and can be approved', async () => {
+    test('if the connection breaks while an owner loads a mail that waits for approval, the owner can load it again and approve it', async () => {
       const agent = await heldAgent(service)
       const { messageId } = await sendMail(agent, letter('Broken line'))
       const { approvalId } = await requestOf(service, agent, messageId)
@@ -130,7 +130,7 @@ describe.skipIf(!hasBrowser)(
       await page.getByRole('button', { name: 'Approve', exact: true }).waitFor()
     })
 
-    test('an owner rejects a mail with a reason, and makes outgoing mail wait for approval', async () => {
+    test('an owner rejects a mail with a reason, and sets that outgoing mail needs approval', async () => {
       const agent = await service.newAgent()
       await using console = await openConsole(browser, service)
       const { page } = console

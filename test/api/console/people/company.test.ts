@@ -43,7 +43,7 @@ async function connect(person: ConsoleClient, login: string) {
   return await client.post('/company-account/answer', { query: back.search })
 }
 
-/** Signs in with the account that has the given login name at the identity provider. */
+/** Signs in at the identity provider with the account that has the given login name. */
 async function enter(login: string) {
   const begun = await withCookies().post('/company-sign-ins', {})
   const browser = cookieOf(begun.headers)
@@ -67,7 +67,7 @@ test('a person connects an account of the identity provider, and signs in with t
   expect((await enter('ada')).answer.status).toBe(401)
 })
 
-test('if a person’s email address is the login name of an account, the account still does not sign this person in', async () => {
+test('if a person’s email address is the login name of an account at the identity provider, this account still does not sign the person in', async () => {
   const person = await signInAs(service, 'operator')
   const { answer } = await enter(person.email)
   expect([answer.status, answer.body.message]).toEqual([
@@ -86,7 +86,7 @@ test('an account of the identity provider can belong to only one person', async 
   ])
 })
 
-test('a response of the identity provider can be used once, only in the browser that sent the request and only for its purpose', async () => {
+test('a response of the identity provider works once, only in the browser that began the sign-in and only for the same purpose', async () => {
   const person = await signInAs(service, 'operator')
   await connect(person, 'carol')
   const begun = await withCookies().post('/company-sign-ins', {})
@@ -109,21 +109,21 @@ test('a response of the identity provider can be used once, only in the browser 
   }
 })
 
-test('a browser that repeats its request after an interruption is signed in once', async () => {
+test('if a browser repeats its sign-in request after an interruption, the person is signed in once', async () => {
   const person = await signInAs(service, 'operator')
   await connect(person, 'fay')
   const begun = await withCookies().post('/company-sign-ins', {})
   const client = withCookies(cookieOf(begun.headers))
   const { search: query } = await signInAt(begun.body.url, 'fay', service.url)
   const id = new URLSearchParams(query).get('state')!
-  // The service has stored the response of the identity provider, but the browser has got no response.
+  // The service has stored the response of the identity provider, but the browser has not got the service's reply yet.
   await answerSignIn(service.database.pool, id, query.slice(1))
   const repeat = () => client.post('/company-sign-ins/answer', { query })
   const answers = await Promise.all([repeat(), repeat(), repeat()])
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409, 409])
 })
 
-test('a browser that repeats its request to connect an account is told that the sign-in is over', async () => {
+test('if a browser repeats its request to connect an account, it is told that the sign-in is over', async () => {
   const person = await signInAs(service, 'operator')
   const begun = await person.post('/company-account')
   const client = withCookies(person.cookie, cookieOf(begun.headers))
@@ -194,10 +194,10 @@ test('if another request uses a sign-in first, the service tells the browser tha
   expect([late!.status, late!.body.message]).toEqual([409, 'This sign-in is over: begin again'])
 })
 
-test('a stranger cannot begin a sign-in while 5,000 young sign-ins of many networks are under way, but a person still connects an account', async () => {
+test('if 5,000 recent sign-ins of many networks are unfinished, a stranger cannot begin another, but a person can still connect an account', async () => {
   const person = await signInAs(service, 'operator')
   const { pool } = service.database
-  // The sign-ins of the tests above would reach the limit of their network.
+  // Without this reset, the sign-ins of the tests above would reach the limit of their network.
   await pool.query('delete from rate_windows')
   await pool.query(
     `insert into company_sign_ins (id, browser_hash, expires_at, network)
@@ -222,7 +222,7 @@ test('neither the database nor a log contains a secret that the service and the 
   expect(stored).not.toContain(provider.secret)
 })
 
-test('if the identity provider is missing or unreachable, a sign-in with it fails with an error that says so', async () => {
+test('if no identity provider is configured, or it is unreachable, a sign-in with it fails with an error that says so', async () => {
   await using plain = await startTestService({ smtp: false, workers: false })
   const none = await consoleClient(plain.url, '').post('/company-sign-ins', {})
   expect([none.status, none.body.message]).toEqual([404, 'OIDC_ISSUER is not set'])

@@ -17,7 +17,7 @@ const PRODUCTION = {
   BOOTSTRAP_PROJECT_KEY: generateKey('project'),
 }
 
-test('the command bun run console:login prints a sign-in link, and the database stores only the hash of the link', async () => {
+test('the command bun run console:login prints a sign-in link, and the database stores only the hash of the link’s token', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   await using command = startProcess('api/console/loginMain.ts', {
     DATABASE_URL: service.database.url,
@@ -52,7 +52,7 @@ test('the command bun run console:login prints one line if the database is missi
   }
 })
 
-test('the service prints a sign-in link at each start until somebody has signed in, but never in production', async () => {
+test('until somebody has signed in, the service prints a sign-in link at each start, but never in production', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { url, pool } = service.database
   expect((await bootstrap(url, parseConfig(PRODUCTION))).signInToken).toBeNull()

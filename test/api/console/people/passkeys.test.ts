@@ -31,8 +31,8 @@ afterAll(async () => {
 })
 
 /**
- * Opens a page in a browser that has a virtual authenticator. The parameter `isVerified` tells whether the
- * authenticator verifies its user (for example with a PIN).
+ * Opens a page in a browser with a virtual authenticator. The parameter `isVerified` sets whether the authenticator
+ * verifies its user (for example with a PIN).
  */
 async function openWithDevice(isVerified = true): Promise<{ context: BrowserContext; page: Page }> {
   const context = await browser.newContext()
@@ -141,7 +141,7 @@ const withCookies = (...cookies: string[]) => consoleClient(service.url, cookies
 const STALE = 'this browser did not ask for it within five minutes'
 const NO_CHALLENGE = 'its clientDataJSON holds no challenge'
 
-/** Asks for a passkey challenge. @returns the challenge, and the cookie of the browser that asked for it. */
+/** Requests a passkey challenge. @returns the challenge, and the cookie of the browser that requested it. */
 async function challengeFrom(path: string, cookie = '') {
   const { headers, body } = await withCookies(cookie).post(path, {}, { origin: home })
   return {
@@ -196,7 +196,7 @@ test('a person cannot add a passkey whose challenge, signature or id is wrong', 
   expect((await person.get('/passkeys')).body.passkeys).toHaveLength(1)
 })
 
-test('a passkey signs in its owner alone, with a right signature for a challenge of the same browser', async () => {
+test('a passkey signs in only its owner, and only with a correct signature of a challenge for the same browser', async () => {
   const { person, device } = await personWithPasskey()
   const stranger = await signInAs(service, 'operator')
   const tries: [respond: (challenge: string) => object, message: string][] = [
@@ -222,7 +222,7 @@ test('a passkey signs in its owner alone, with a right signature for a challenge
   expect(own.status).toBe(201)
 })
 
-test('a copy of a passkey that signs in at the same time as the passkey is refused', async () => {
+test('if a passkey and its copy sign in at the same time, the service refuses the copy', async () => {
   const { person, device } = await personWithPasskey()
   const { pool } = service.database
   const other = await pool.connect()
@@ -270,7 +270,7 @@ test('the service refuses a malformed passkey with a clear error', async () => {
   expect(wrong.status).toBe(400)
 })
 
-test('a service whose URL has an IP address offers no passkeys, and says why', async () => {
+test('if the URL of the service has an IP address, the service offers no passkeys and says why', async () => {
   await using numbered = await startTestService({ smtp: false, workers: false })
   const client = consoleClient(numbered.url, '')
   expect((await client.get('/sign-in-ways')).body.passkeys).toBe(false)

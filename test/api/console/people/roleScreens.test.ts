@@ -1,5 +1,5 @@
 /**
- * Tests which parts of the console the people with each role see. The file roles.test.ts tests that the service refuses
+ * Tests which parts of the console a person of each role sees. The file roles.test.ts tests that the service refuses
  * each request that a role does not allow.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -76,7 +76,7 @@ describe.skipIf(!hasBrowser)('the console shows a person only what the role allo
     await page.context().close()
   })
 
-  test('an owner decides for the project, and an operator decides for all projects', async () => {
+  test('in the console, an owner makes decisions for the own project, and an operator makes decisions for all projects', async () => {
     const owner = await openAs('owner')
     expect(await texts(owner, 'Main')).toEqual(['Projects', 'Connected apps', 'Your sign-in'])
     await open(owner, `projects/${agent.project.id}/settings`, agent.project.name)

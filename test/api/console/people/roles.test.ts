@@ -44,7 +44,7 @@ function listRoutes(): Listed[] {
       ofProject: !isPlatform || path.includes(':projectId'),
     }
   })
-  // The route that deletes the project comes last in the list.
+  // The test calls the route that deletes the project last, because the other routes need the project.
   const isLast = ({ method, path }: Listed) =>
     method === 'DELETE' && path.endsWith('/projects/:projectId')
   const all = [...ownRoutes, ...opened]
@@ -66,7 +66,7 @@ const EXAMPLES: Record<string, string> = {
 const fill = (path: string, projectId: string) =>
   path.replace(/:(\w+)/g, (_, name) => (name === 'projectId' ? projectId : (EXAMPLES[name] ?? 'x')))
 
-test('each console route serves people whose role may call it, and refuses people with every other role', async () => {
+test('each console route serves people whose role may call it, and refuses people of every other role', async () => {
   const { pool } = service.database
   const deleted = await service.newAgent()
   const deletedToo = await service.newAgent()
@@ -123,7 +123,7 @@ function verdict({ status, body }: { status: number; body: any }): string {
   return status < 500 && status !== 401 ? 'admitted' : `${status} ${JSON.stringify(body)}`
 }
 
-test('a viewer can change nothing except the ways in which they sign in themselves', () => {
+test('a viewer can change nothing but the ways in which this viewer signs in', () => {
   const changes = listRoutes()
     .filter(({ method, role }) => method !== 'GET' && role === 'viewer')
     .map(({ method, path }) => `${method} ${path.replace('/console/api', '')}`)
@@ -154,7 +154,7 @@ test('a viewer cannot read any secret', async () => {
   expect((await owner.get(`${path}/vault/work`)).body.data).toEqual({ key: 'correct horse' })
 })
 
-test('a viewer sees only the hosts of webhooks, and not the rest of their URLs', async () => {
+test('a viewer sees only the host of a webhook’s URL, and not the rest of the URL', async () => {
   const url = 'https://hooks.example.com/services/T0/secret-path?token=secret-query'
   await own.post('/v0/webhooks', { url, events: ['message.received'] })
   const path = `/projects/${own.project.id}/v0/webhooks`
@@ -198,7 +198,7 @@ test('a viewer cannot find out a webhook’s URL by searching the log of its del
   }
 })
 
-test('a viewer downloads files and exports, and gets them unchanged', async () => {
+test('a viewer downloads files and exports without any change to their content', async () => {
   const content = '{"url":"https://hooks.example.com/kept","n":1'
   const { body: sent } = await own.post('/v0/messages/send', {
     to: ['bo@example.com'],
@@ -254,7 +254,7 @@ test('if a person changes their own name while an operator changes their role, t
   }
 })
 
-test('an owner sees and changes only their own projects, and cannot set the limits of a project', async () => {
+test('an owner sees and changes only the own projects, and cannot set the limits of a project', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const { body } = await owner.get('/v0/platform/projects')
   expect(body.projects.map(({ projectId }: any) => projectId)).toEqual([own.project.id])
@@ -291,7 +291,7 @@ test('the audit log names the person for every action', async () => {
   expect(logs[0].actor).toBe(`console:${owner.email}`)
 })
 
-test('the service refuses an invalid person and names the wrong field', async () => {
+test('if an operator enters invalid data about a person, the service names the wrong field', async () => {
   const operator = await signIn(service)
   const good = {
     email: 'bo@people.example',
@@ -349,7 +349,7 @@ test('an operator cannot add a person to a service that has 1,000 people', async
   expect([status, body.message]).toEqual([400, 'A service must have at most 1000 people'])
 })
 
-test('if an operator changes a person while another operator removes them, the change is answered with 404', async () => {
+test('if an operator changes a person while another operator removes this person, the change gets status 404', async () => {
   const operator = await signIn(service)
   const { personId } = await signInAs(service, 'viewer')
   const [late] = await whileHeld(

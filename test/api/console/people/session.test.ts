@@ -19,7 +19,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const stranger = () => consoleClient(service.url, '')
 const newToken = () => createSignInLink(service.database.pool)
 
-test('a sign-in link signs a person in only once, even if it is used concurrently', async () => {
+test('even if a sign-in link is used by several requests at once, it signs a person in only once', async () => {
   const token = await newToken()
   expect(await hasSignedIn(service.database.pool)).toBe(false)
   const answers = await Promise.all(
@@ -33,7 +33,7 @@ test('a sign-in link signs a person in only once, even if it is used concurrentl
   expect(await hasSignedIn(service.database.pool)).toBe(true)
 })
 
-test('a sign-in link can be used again if the database failed before the person was signed in', async () => {
+test('if the database fails before a person is signed in, the same sign-in link can be used again', async () => {
   const token = await newToken()
   const first = await whileFailing('into audit_log', () => stranger().post('/sessions', { token }))
   expect(first.status).toBe(503)
@@ -44,7 +44,7 @@ test('a sign-in link can be used again if the database failed before the person 
   expect(sessions.rowCount).toBe(rowCount! + 1)
 })
 
-test('if a link preview sends a GET request, the sign-in link is not used up', async () => {
+test('if a link preview sends a GET request, the sign-in link can still be used', async () => {
   const token = await newToken()
   for (const method of ['GET', 'HEAD']) {
     expect((await fetch(`${service.url}/console/login#${token}`, { method })).status).toBe(200)
@@ -183,7 +183,7 @@ test('a console session ends at sign-out, after two idle hours, or after twelve 
   expect((await third.get('/session')).status).toBe(401)
 })
 
-test('if the database fails at a sign-out, the session stays valid, and the audit log has no entry about the end of the session', async () => {
+test('if the database fails at a sign-out, the session stays valid, and the audit log has no entry about its end', async () => {
   const person = await signIn(service)
   const audited = async () => {
     const { rows } = await service.database.pool.query(
@@ -202,7 +202,7 @@ test('if the database fails at a sign-out, the session stays valid, and the audi
   expect(await audited()).toBe(before)
 })
 
-test('an operator’s actions extend the console session, but the page’s regular polling does not', async () => {
+test('an operator’s actions extend the console session, but the regular polling of the page does not', async () => {
   const { pool } = service.database
   const operator = await signIn(service)
   const { sessionId } = (await operator.get('/session')).body
@@ -251,7 +251,7 @@ test('the console refuses a cross-site request, with or without a cookie', async
   expect(keys.filter((key: any) => key.name === 'mine')).toEqual([])
 })
 
-test('wrong sign-in tokens and session cookies count against the rate limit of the sender’s IP address', async () => {
+test('wrong sign-in tokens and wrong session cookies count against the rate limit of the sender’s IP address', async () => {
   await using limited = await startTestService({
     smtp: false,
     workers: false,
@@ -267,7 +267,7 @@ test('wrong sign-in tokens and session cookies count against the rate limit of t
     (await nobody.post('/sessions', guess)).status,
   ]
   expect(statuses).toEqual([401, 401, 401, 429])
-  // After wrong tokens from a network, a valid sign-in link from the same network still works.
+  // Wrong tokens do not block their network: a valid sign-in link from the same network still works.
   const token = await createSignInLink(limited.database.pool)
   expect((await nobody.post('/sessions', { token })).status).toBe(201)
 })

@@ -1,4 +1,4 @@
-/** Tests the console page after the end of a session, and while the database is unreachable. */
+/** Tests what the console page shows after the end of a session, and while the database is unreachable. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
@@ -19,7 +19,7 @@ describe.skipIf(!hasBrowser)('the session of an open tab ends', () => {
     await service?.[Symbol.asyncDispose]()
   })
 
-  test('after the session has ended, the page sends no more requests and keeps the email address that the person typed', async () => {
+  test('after the session has ended, the page sends no more requests and keeps the email address that the person has typed', async () => {
     await using console = await openConsole(browser, service)
     const { page, requests } = console
     await page.clock.install()
@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser)('the session of an open tab ends', () => {
   })
 
   for (const path of ['/console', '/console/connect']) {
-    test(`${path} does not ask a person to sign in while the database is unreachable`, async () => {
+    test(`while the database is unreachable, ${path} does not ask a person to sign in`, async () => {
       await using console = await openConsole(browser, service)
       const { page } = console
       const session = '**/console/api/session'

@@ -111,7 +111,7 @@ test('an email address gets at most ten sign-in links an hour', async () => {
   expect(mailed.length).toBeGreaterThan(0)
 })
 
-test('strangers cannot use up the sign-in links of a browser in which the person has signed in before', async () => {
+test('if strangers request many sign-in links, a browser in which the person has signed in before still gets a link', async () => {
   const person = await signInAs(service, 'operator')
   const token = await createSignInLink(service.database.pool, person.personId)
   const { headers } = await consoleClient(service.url, '').post('/sessions', { token })
@@ -169,7 +169,7 @@ test('the /64 networks of one /48 network together begin at most sixty sign-ins 
   }
   await withinOneMinute()
   const statuses: number[] = []
-  // Requests for one address wait for each other. Therefore only a few requests run at the same time.
+  // Requests for one address wait for each other, so the test runs only a few at the same time.
   for (let first = 0; first < 70; first += 5) {
     const some = Array.from({ length: 5 }, (_, n) => askFrom(`2001:db8:1:${first + n}::1`))
     statuses.push(...(await Promise.all(some)))
@@ -178,7 +178,7 @@ test('the /64 networks of one /48 network together begin at most sixty sign-ins 
   expect([await askFrom('2001:db8:2::1'), await askFrom('192.0.2.1')]).toEqual([202, 202])
 })
 
-test('if the domain of an email address is a mail domain of the service, the service sends no sign-in link to this address', async () => {
+test('the service sends no sign-in link to an address in one of its own mail domains', async () => {
   const person = await signInAs(service, 'operator')
   const email = `eve@agents-${crypto.randomUUID()}.example`
   const { pool } = service.database
@@ -193,7 +193,7 @@ test('if the domain of an email address is a mail domain of the service, the ser
   expect(sink.mails.some(({ email: mail }) => mail.to?.[0]?.address === email)).toBe(false)
 })
 
-test('each owner of a project gets a separate approval link for held mail, and the link ends when the person is no longer an owner', async () => {
+test('each owner of a project gets a separate approval link for a mail, and the link ends when the person is no longer an owner', async () => {
   const agent = await heldAgent(service)
   const [one, other] = [
     await signInAs(service, 'owner', [agent.project.id]),

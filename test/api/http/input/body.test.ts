@@ -59,7 +59,7 @@ function chunksOf(...chunks: string[]): ReadableStream<Uint8Array> {
   })
 }
 
-describe('the service reads a JSON body', () => {
+describe('reading a JSON body', () => {
   test('the code that reads a JSON body returns both the parsed value and the original text', async () => {
     const text = '{"a":[1,"ä"], "b":null}'
     expect(await readJsonValue(requestOf(text), LIMIT)).toEqual({
@@ -101,7 +101,7 @@ describe('the service reads a JSON body', () => {
     }
   })
 
-  test('a JSON body must be UTF-8', async () => {
+  test('a JSON body must be encoded in UTF-8', async () => {
     expect(await jsonFault(Uint8Array.of(0x22, 0xe4, 0x22))).toEqual(bad('The body must be UTF-8'))
     expect(await jsonFault(Uint8Array.of(0x7b, 0xff, 0x7d))).toEqual(bad('The body must be UTF-8'))
   })
@@ -152,7 +152,7 @@ describe('the size of a body is limited in bytes', () => {
     expect(await readJson(requestOf(body(), { length: '10' }), { maxBytes: 10 })).toEqual({})
   })
 
-  test('a mail request may be larger than 2 MB only if its body has the field attachments', async () => {
+  test('a mail request may be larger than 2 MB only if its body contains the field attachments', async () => {
     const limit = { maxBytes: MAIL_BODY_MAX_BYTES, largeFor: 'attachments' }
     const sized = (bytes: number, name: string) =>
       `{"${name}":"${'x'.repeat(bytes - name.length - 7)}"}`
@@ -212,7 +212,7 @@ describe('the number of JSON values in a body is limited', () => {
   })
 })
 
-describe('a string in a body must be storable', () => {
+describe('strings in a body must be storable in the database', () => {
   test('a string of a body must not hold the null character, as a byte or as an escape', async () => {
     expect(await jsonFault(`{"a":{"b":["x","${NUL_ESCAPE}"]}}`)).toEqual(
       bad('a.b[1] must not contain a null character'),
@@ -250,7 +250,7 @@ describe('a string in a body must be storable', () => {
     for (const value of [null, 1, true, undefined, 'text', [], {}]) refuseUnstorable(value, '')
   })
 
-  test('the search of a body for forbidden characters accepts 100 nested lists or objects, and refuses more', async () => {
+  test('the search for forbidden characters in a body accepts 100 nested lists or objects, and refuses more', async () => {
     const nested = (levels: number, open: string, close: string) =>
       JSON.parse(`${open.repeat(levels)}1${close.repeat(levels)}`)
     for (const [open, close] of [
@@ -267,7 +267,7 @@ describe('a string in a body must be storable', () => {
   })
 })
 
-describe('a body may arrive in chunks', () => {
+describe('a body that arrives in chunks', () => {
   const patience = { graceMs: 10, bytesPerS: 1, totalMs: 60_000 }
   /** Creates a request body whose second chunk arrives once the promise `rest` resolves. */
   const late = (rest: Promise<unknown>) => {
@@ -283,7 +283,7 @@ describe('a body may arrive in chunks', () => {
   const never = new Promise(() => {})
   const slow: [number, string, string] = [408, 'request_timeout', 'The body arrives too slowly']
 
-  test('after a grace period, a body is refused if its bytes arrive more slowly than the minimum rate', async () => {
+  test('if the bytes of a body arrive more slowly than the minimum rate after a grace period, the body is refused', async () => {
     const limit = { ...LIMIT, patience: { ...patience, bytesPerS: 1_000_000 } }
     expect(await jsonFault(late(never), {}, limit)).toEqual(slow)
     const read = readJson(requestOf(late(never)), limit)
@@ -301,7 +301,7 @@ describe('a body may arrive in chunks', () => {
     expect(await readJson(requestOf(body), { ...LIMIT, patience })).toEqual({ a: 1 })
   })
 
-  test('a body is read at any speed within the grace period', async () => {
+  test('within the grace period, a body is accepted at any speed', async () => {
     const limit = { ...LIMIT, patience: { ...patience, graceMs: 5_000, bytesPerS: 1_000_000 } }
     expect(await readJson(requestOf(late(Bun.sleep(60))), limit)).toEqual({ a: 1 })
   })
@@ -318,7 +318,7 @@ describe('a body may arrive in chunks', () => {
     expect(performance.now() - startedMs).toBeGreaterThan(35)
   })
 
-  test('a body is refused with the error that `hold` throws at once or reports later', async () => {
+  test('if `hold` throws an error at once or reports it later, the body is refused with this error', async () => {
     const crowded = new ApiError(503, 'unavailable', 'The memory is needed')
     const told: [number, string, string] = [503, 'unavailable', 'The memory is needed']
     const throwing = () => {
@@ -341,7 +341,7 @@ describe('a body may arrive in chunks', () => {
   })
 })
 
-describe('the service reads an HTML form', () => {
+describe('reading an HTML form', () => {
   const FORM = 'application/x-www-form-urlencoded'
   const read = (body: Given, type: string | null = FORM, limit = LIMIT) =>
     readForm(requestOf(body, { type }), limit)
@@ -367,7 +367,7 @@ describe('the service reads an HTML form', () => {
     }
   })
 
-  test('an HTML form must keep the limits on bytes and strings', async () => {
+  test('the limits on bytes and strings also apply to an HTML form', async () => {
     expect(await read('a=12', FORM, { maxBytes: 4 })).toEqual({ a: '12' })
     expect(await faultOf(() => read('a=123', FORM, { maxBytes: 4 }))).toEqual(tooLarge(4))
     expect(await faultOf(() => read('a=%00'))).toEqual(bad('a must not contain a null character'))

@@ -1,11 +1,11 @@
 /**
- * Tests that each text whose schema has a pattern also has a rule in words, because a pattern alone tells the caller
- * nothing.
+ * Tests that each text input with a pattern also has a description of the rule in words, because a pattern alone does
+ * not help the caller.
  */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 
-/** Returns the parts of TypeScript code that describe a text with a pattern, up to the end of the description. */
+/** Returns the parts of TypeScript code that declare a text with a pattern, each up to the end of its description. */
 const patterned = (code: string): string[] =>
   code
     .split('t.String({')

@@ -3,7 +3,7 @@ import { queryTime, readRange } from '../../../../api/http/input/queryTime.ts'
 
 const [AFTER, BEFORE] = ['2026-01-31T09:30:00Z', '2026-02-01']
 
-test('a time range contains a limit (after or before) only if the query names this limit', () => {
+test('a time range contains a limit (after or before) only if the query contains it', () => {
   const [after, before] = [new Date(AFTER), new Date('2026-02-01T00:00:00Z')]
   expect(readRange({})).toStrictEqual({})
   expect(readRange({ after: AFTER })).toStrictEqual({ after })

@@ -1,4 +1,4 @@
-/** Tests that a misspelt field of a request body gets an error, and is not dropped. */
+/** Tests that a misspelt field of a request body causes an error and is not silently dropped. */
 import { expect, test } from 'bun:test'
 import { Type as t } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('if the schema of a body allows several forms, the fields of each form are known', () => {
+test('if the schema of a body allows several forms, the fields of each form are known fields', () => {
   const forms = t.Union([
     t.Object({ decision: t.Literal('refuse') }),
     t.Object({ decision: t.Literal('allow'), projectId: t.String() }),
@@ -88,7 +88,7 @@ test('a query that sets a parameter twice is refused', () => {
   expect(check).toThrow('The query must not set labels twice')
 })
 
-test('a mail with the misspelt field `sendAT` is refused, and neither sent nor stored', async () => {
+test('a mail with the misspelt field `sendAT` is refused, and is neither sent nor stored', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const mail = { to: ['a@example.com'], subject: 's', text: 't' }

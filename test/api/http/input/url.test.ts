@@ -3,7 +3,7 @@ import { checkEncoding, readUrl } from '../../../../api/http/input/url.ts'
 
 const HOST = 'Host must be a host name or an IP address, with an optional port'
 
-test('a request must have a readable URL and a valid Host header, if it has one', () => {
+test('a request must have a readable URL, and a valid Host header if it has one', () => {
   for (const [host, url, isRead] of [
     [null, 'http://a.example/b?c=1', true],
     ['', 'http://a.example/b?c=1', true],

@@ -3,7 +3,7 @@ import { type TSchema, Type as t } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { describeValidationError } from '../../../../api/http/input/validation.ts'
 
-/** Returns the sentence about the first error of a value. */
+/** Returns the sentence that describes the first error of a value. */
 const said = (schema: TSchema, value: unknown) =>
   describeValidationError('body', Value.Errors(schema, value).First())
 
@@ -51,6 +51,6 @@ test('the error for an invalid input names the field, and the index if the field
   expect(describeValidationError('query', root)).toBe('The query must be null')
 })
 
-test('if the rule that an input breaks is unknown, the error only says that the input is not valid', () => {
+test('if the broken rule of an input is unknown, the error only says that the input is not valid', () => {
   expect(describeValidationError('query', undefined)).toBe('The query is not valid')
 })

@@ -1,4 +1,4 @@
-/** Tests the limits of requests that the /64 networks of one /48 network make together. */
+/** Tests the rate limits for all requests that the /64 networks of one /48 network make together. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { consoleClient } from '../../../support/console/consoleSession.ts'
 import { withinOneMinute } from '../../../support/rateWindow.ts'
@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Begins sign-ins from a /64 network of the given /48 network, one after another. @returns the statuses */
+/** Begins sign-ins from a /64 network of the given /48 network, one after another. @returns the HTTP statuses */
 async function begin(wide: string, narrow: number, count = 1): Promise<number[]> {
   const client = consoleClient(service.url, '')
   const from = {
@@ -34,7 +34,7 @@ async function begin(wide: string, narrow: number, count = 1): Promise<number[]>
 }
 const statusesOf = (status: number, count: number) => Array<number>(count).fill(status)
 
-test('a /48 network over its limit adds no row to the database for each further /64 network', async () => {
+test('once a /48 network is over its limit, its further /64 networks add no rows to the database', async () => {
   const wide = '2001:db8:1'
   const statuses: number[] = []
   for (let n = 0; n < PER_MINUTE_WIDE + 20; n++) statuses.push(...(await begin(wide, n)))
@@ -46,7 +46,7 @@ test('a /48 network over its limit adds no row to the database for each further 
   expect(rowCount).toBe(PER_MINUTE_WIDE + 1)
 })
 
-test('the refused requests of a /64 network use up no place of its /48 network', async () => {
+test('refused requests of a /64 network do not count against the limit of its /48 network', async () => {
   const wide = '2001:db8:2'
   expect(await begin(wide, 1, PER_MINUTE + 40)).toEqual([
     ...statusesOf(200, PER_MINUTE),

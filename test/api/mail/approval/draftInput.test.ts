@@ -1,4 +1,7 @@
-/** Tests which fields a draft may have, how a change edits them, and which fields a draft needs to be sent. */
+/**
+ * Tests which fields a draft may have, how a request changes them, and which fields a draft needs before it can be
+ * sent.
+ */
 import { describe, expect, test } from 'bun:test'
 import { changed, checkDraft, sendable } from '../../../../api/mail/approval/draftInput.ts'
 
@@ -15,7 +18,7 @@ const fault = (content: Content) => faultOf(() => checkDraft(content))
 const many = (count: number, name: string) =>
   Array.from({ length: count }, (_, n) => `${name}${n}@example.com`)
 
-describe('a draft is checked', () => {
+describe('the service checks the fields of a draft', () => {
   test.each<[name: string, content: Content]>([
     ['no field', {}],
     ['no recipient yet', { to: [], subject: 'S' }],
@@ -54,7 +57,7 @@ describe('a draft is checked', () => {
   })
 })
 
-test('a change of a draft sets the given fields and removes the listed fields; a field that is both set and listed is removed', () => {
+test('a change of a draft sets the given fields and removes the listed fields; a field in both lists is removed', () => {
   const content = { subject: 'Old', text: 'T', to: ['a@b.example'] }
   expect(changed(content, { subject: 'New', cc: [] })).toEqual({
     ...content,
@@ -64,8 +67,8 @@ test('a change of a draft sets the given fields and removes the listed fields; a
   expect(changed(content, { text: 'N', remove: ['text', 'to', 'bcc'] })).toEqual({ subject: 'Old' })
 })
 
-describe('a draft is sent', () => {
-  test('a draft needs a text, a recipient and a subject to be sent', () => {
+describe('the service checks whether a draft can be sent', () => {
+  test('a draft can be sent only if it has a text, a recipient and a subject', () => {
     const whole = { to: ['a@b.example'], subject: '', text: '' }
     expect(sendable({ ...whole, cc: ['c@d.example'] })).toEqual({
       kind: 'send',
@@ -78,7 +81,7 @@ describe('a draft is sent', () => {
     expect(faultOf(() => sendable({ ...whole, to: [] }))).toStartWith('to must be in the draft')
   })
 
-  test('the draft of a reply needs only a text', () => {
+  test('the draft of a reply can be sent if it has a text', () => {
     expect(sendable({ inReplyTo: '<m@x>', text: 'T', html: '<p>T</p>' })).toEqual({
       kind: 'reply',
       body: { messageId: '<m@x>', text: 'T', html: '<p>T</p>' },

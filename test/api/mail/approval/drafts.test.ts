@@ -37,7 +37,7 @@ test('an agent writes a draft in several steps, and sends the draft once', async
   expect((await send(agent, draftId)).body.message).toBe(
     'text must be in the draft before it is sent',
   )
-  // A change of a draft may remove its recipients, and the draft then cannot be sent.
+  // A request may remove the recipients of a draft, which then cannot be sent.
   const emptied = await agent.patch(`${DRAFTS}/${draftId}`, { to: [], text: 'Shall I?' })
   expect([emptied.status, emptied.body.to]).toEqual([200, []])
   expect((await send(agent, draftId)).body.message).toStartWith('to must')
@@ -74,7 +74,7 @@ test('an agent writes a draft in several steps, and sends the draft once', async
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a client’s Idempotency-Key from another call does not prevent the sending of a draft', async () => {
+test('even if a client used the same Idempotency-Key for another call, its draft can be sent', async () => {
   const agent = await service.newAgent()
   const mail = { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I?' }
   const { draftId } = await create(agent, mail)
@@ -85,7 +85,7 @@ test('a client’s Idempotency-Key from another call does not prevent the sendin
   expect((await send(agent, draftId)).status).toBe(201)
 })
 
-test('when the draft of a reply is sent, the reply joins the thread; a draft may have a time of sending', async () => {
+test('the reply from a draft joins the thread when it is sent, and a draft may set the time of sending', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -99,7 +99,7 @@ test('when the draft of a reply is sent, the reply joins the thread; a draft may
   expect((await agent.post(`${messagePath(body.messageId)}/cancel`)).status).toBe(200)
 })
 
-test('the service keeps a draft that cannot be sent', async () => {
+test('if a draft cannot be sent, the service keeps the draft', async () => {
   const agent = await service.newAgent()
   const to = Array.from({ length: 21 }, (_, n) => `a${n}@example.com`)
   const { draftId } = await create(agent, { to, subject: 's', text: 't' })
@@ -109,7 +109,7 @@ test('the service keeps a draft that cannot be sent', async () => {
   expect((await agent.get(DRAFTS)).body.count).toBe(2)
 })
 
-test('the service sends the draft version that the request read, and answers 409 if the draft has changed since the read', async () => {
+test('the service sends the version of a draft that the request read, and answers 409 if the draft has changed since', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { to: ['a@example.com'], subject: 's', text: 'first' })
   const [sent, changed] = await Promise.all([
@@ -141,7 +141,7 @@ test.each([
   expect(answer.body.message).toStartWith(said)
 })
 
-test('a draft is visible only in its project, can be created only with mail:send, and the number of drafts is limited', async () => {
+test('a draft is visible only in its project, its creation needs mail:send, and the number of drafts is limited', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const { draftId } = await create(agent, {})
@@ -160,7 +160,7 @@ test('a draft is visible only in its project, can be created only with mail:send
   await create(agent, {})
 })
 
-test('all drafts of a project may have at most 100 MB together', async () => {
+test('all drafts of a project together may have at most 100 MB', async () => {
   const agent = await service.newAgent()
   await create(agent, {})
   await service.database.pool.query('update drafts set stored_bytes = $2 where project_id = $1', [

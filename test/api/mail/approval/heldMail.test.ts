@@ -62,7 +62,7 @@ const audit = async (agent: Agent, action: string) => {
   return rows
 }
 
-test('the API lists each held mail once, in pages, and the last page has no next token even if it is full', async () => {
+test('the API lists each mail that waits for approval once, in pages, and the last page has no next token even if it is full', async () => {
   const agent = await heldAgent(service)
   const sent: string[] = []
   for (let n = 0; n < 4; n++) sent.push((await sendMail(agent, { subject: `${n}` })).messageId)
@@ -75,7 +75,7 @@ test('the API lists each held mail once, in pages, and the last page has no next
   expect([typeof first.nextPageToken, second.nextPageToken]).toEqual(['string', undefined])
 })
 
-test('the service stores a held mail (a mail that waits for approval) unchanged, and after approval sends exactly these bytes once', async () => {
+test('the service stores a mail that waits for approval unchanged, and after the approval sends exactly these bytes once', async () => {
   const agent = await heldAgent(service)
   const mail = {
     to: ['Ada <ada@example.com>'],
@@ -149,7 +149,7 @@ test('the service stores a held mail (a mail that waits for approval) unchanged,
   expect(copies(messageId)).toHaveLength(2)
 })
 
-test('a rejection of a held mail is final, tells the agent the reason, and gives the quota of its recipients back', async () => {
+test('a rejection of a mail is final, tells the agent the reason, and gives back the quota that the recipients used', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { to: ['a@example.com', 'b@example.com'] })
   const held = await requestOf(service, agent, messageId)
@@ -235,7 +235,7 @@ test('with the policy approve-new, the first mail to an unknown recipient or dom
   expect(await isHeld('anybody@example.org')).toBeNull()
 })
 
-test('recipients of approved mail stay unknown to the policy approve-new, even if this policy is saved or chosen again', async () => {
+test('with approve-new, the recipients of an approved mail still need approval, even if this policy is saved or chosen again', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const save = (...policies: string[]) =>
@@ -261,7 +261,7 @@ test('recipients of approved mail stay unknown to the policy approve-new, even i
   expect(await isHeld()).toEqual([true, true])
   await save('free', 'approve', 'approve-new')
   expect(await isHeld()).toEqual([true, true])
-  // When the policy changes to approve-new, the recipients of earlier mail that needed no approval become known.
+  // When the policy changes to approve-new, the recipients of earlier mail that needed no approval count as known.
   await save('free')
   const late = await send('late@free.example')
   await untilStatus(agent, (await send('early@free.example')).messageId, 'sent')
@@ -293,7 +293,7 @@ test('an approved mail with sendAt waits until this time', async () => {
   expect(sha256(copy.raw)).toBe(held.sha256)
 })
 
-test('an owner edits a held mail, and both the agent and the recipient get the edited mail', async () => {
+test('an owner edits a mail that waits for approval, and both the agent and the recipient get the edited mail', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { text: 'Old words', html: '<p>Old words</p>' })
   const held = await requestOf(service, agent, messageId)
@@ -326,12 +326,12 @@ test('an owner edits a held mail, and both the agent and the recipient get the e
   ])
 })
 
-test('if an owner edits a held mail while another owner reads it, the answer has no hash of unread text', async () => {
+test('if an owner edits a mail while another owner reads it, the response does not contain the hash of a text that its reader has not seen', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { text: 'First words' })
   const held = await requestOf(service, agent, messageId)
   const { pool } = service.database
-  // The first query about the mail runs before the edit, and all later queries run after the edit.
+  // The first read of the mail comes before the edit, and all later reads come after it.
   let edited: Promise<{ body: any }> | null = null
   const edit = () =>
     service.platform.patch(heldPath(agent, held.approvalId), {
@@ -371,7 +371,7 @@ test('if nobody decides about a held mail, it expires and is never sent', async 
   expect([late.status, late.body.error]).toEqual([410, 'expired'])
   const done = await untilStatus(agent, messageId, 'expired')
   expect(done.deliveryError).toBe('expired: nobody decided in time')
-  // The response to an approval stays the same after the service has recorded the expiry of the approval request.
+  // The same approval still gets the same response after the service has recorded the expiry of the request.
   const later = await approve(agent, held)
   expect([later.status, later.body.error]).toEqual([410, 'expired'])
   const change = { sha256: held.sha256, text: 'Too late.' }
@@ -400,7 +400,7 @@ test('if nobody decides about a held mail, it expires and is never sent', async 
   expect([copies(messageId), copies(second.messageId)]).toEqual([[], []])
 })
 
-test('after the retention has removed the bytes of an approved mail, the approval request keeps the approved hash and composes no new bytes', async () => {
+test('after the bytes of an approved mail are deleted by the retention, the approval request keeps their hash and composes no new bytes', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
@@ -443,7 +443,7 @@ test('the worker refuses to send a mail whose bytes differ from the approved byt
   }
 })
 
-test('a platform key finds an approval request only under its own project, and a project key cannot read approval requests', async () => {
+test('a platform key finds an approval request only in the project of the request, and a project key cannot read approval requests', async () => {
   const [agent, other] = [await heldAgent(service), await heldAgent(service)]
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)

@@ -1,4 +1,4 @@
-/** Tests that parallel requests for a large held mail get a limited part of the memory. */
+/** Tests that concurrent requests for a large mail that waits for approval get only a limited part of the memory. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('parallel edits of a large held mail get a limited part of the memory, and one edit succeeds', async () => {
+test('concurrent edits of a large mail that waits for approval get a limited part of the memory, and one edit succeeds', async () => {
   const agent = await heldAgent(service)
   const content = Buffer.alloc(2_000_000, 'x').toString('base64')
   const { messageId } = await sendMail(agent, {
@@ -25,7 +25,7 @@ test('parallel edits of a large held mail get a limited part of the memory, and 
   const answers = await Promise.all(edits)
   const count = (wanted: number) => answers.filter(({ status }) => status === wanted).length
   expect(count(200)).toBe(1)
-  // One edit counts 8 MB, and one sharer gets at most 128 MB.
+  // One edit is counted as 8 MB, and one project gets at most 128 MB.
   expect(count(503)).toBeGreaterThanOrEqual(10)
   expect(count(200) + count(409) + count(503)).toBe(30)
   const other = await heldAgent(service)

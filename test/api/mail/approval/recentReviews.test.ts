@@ -6,7 +6,9 @@ const reviewOf = (chars: number) => ({
   obstacles: [],
 })
 
-/** Creates kept reviews, and a list of the keys whose reviews were made. */
+/**
+ * Creates a cache of reviews (the page texts that a person checks), and a list of the keys whose reviews were computed.
+ */
 function start() {
   const reviews = new RecentReviews()
   const made: string[] = []
@@ -18,7 +20,7 @@ function start() {
   return { reviews, made, read }
 }
 
-test('a review is made once while people read its pages', async () => {
+test('a review is computed only once while people read its pages', async () => {
   const { made, read } = start()
   const first = await read('a')
   expect(await read('a')).toBe(first)
@@ -27,7 +29,7 @@ test('a review is made once while people read its pages', async () => {
   expect(made).toEqual(['a', 'b'])
 })
 
-test('the reviews that were read the longest ago are forgotten, and a single long review is kept', async () => {
+test('the cache forgets the reviews that were read the longest ago, and keeps a single long review', async () => {
   const { made, read } = start()
   for (const key of ['a', 'b', 'a', 'c', 'a', 'b']) await read(key)
   expect(made).toEqual(['a', 'b', 'c', 'b'])
@@ -38,7 +40,7 @@ test('the reviews that were read the longest ago are forgotten, and a single lon
   expect(made.slice(5)).toEqual(['a'])
 })
 
-test('a mail without a review is asked for again', async () => {
+test('if a mail has no review, the cache stores nothing, and the next read asks for the review again', async () => {
   const { reviews, read, made } = start()
   expect(await reviews.of('a', async () => null)).toBeNull()
   expect(await read('a')).not.toBeNull()

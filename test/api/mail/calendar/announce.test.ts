@@ -1,5 +1,5 @@
 /**
- * Tests calendar events that an agent announces by mail, with guests, the answers of guests, changes and cancellations.
+ * Tests calendar events that an agent announces by mail: guests, their answers, changes and cancellations.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
@@ -37,7 +37,7 @@ const untilCalendar = (agent: Agent, wanted: string, fits: (events: any[]) => bo
     return fits(events) ? events : undefined
   })
 
-/** Waits until the newest message of an inbox has a first invitation that meets a condition. */
+/** Waits until the first invitation in the newest message of an inbox meets a condition. */
 const untilInvite = (agent: Agent, wanted: string, fits: (invite: any) => boolean) =>
   waitFor(wanted, async () => {
     const { body } = await agent.get('/v0/messages?labels=received')
@@ -149,7 +149,7 @@ test('an agent announces whole-day events, and times that have their own time zo
   expect(time).toMatchObject({ allDay: false, start: { at: '2030-06-01T07:00:00.000Z' } })
 })
 
-test('a mail has the invitation both as an alternative to the text and as a file, so that every mail program shows the invitation', async () => {
+test('a mail contains the invitation both as an alternative to the text and as a file, so that every mail program shows it', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const { messageId } = await sendMail(host, {
     to: [guest.address],
@@ -172,8 +172,8 @@ test('an event appears in the calendar as soon as the mail with the event is que
   const sent = await sendMail(agent, { to: [guest.address], event: EVENT })
   expect(sent.deliveryStatus).toBe('held')
   const request = await requestOf(service, agent, sent.messageId)
-  // While the first mail with an invitation is held, another agent sends a mail with an event, and the worker adds that
-  // event.
+  // While the first mail with an invitation waits for approval, another agent sends a mail with an event, which the
+  // worker adds.
   const other = await service.newAgent()
   await sendMail(other, { event: EVENT })
   await untilCalendar(other, 'the event of another', ({ length }) => length === 1)
@@ -196,7 +196,7 @@ test('an event appears in the calendar as soon as the mail with the event is que
   expect(await calendar(agent)).toHaveLength(1)
 })
 
-test('an event that is scheduled for later does not delay invitations that are due now', async () => {
+test('an event that is scheduled for later does not delay the invitations that are due now', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const host = await idle.newAgent()
   const tomorrow = new Date(Date.now() + 24 * 3_600_000).toISOString()
@@ -249,7 +249,7 @@ test('an invalid event is refused with the name of its field', async () => {
   }
 })
 
-test('if a mail with an event is refused because of another field, the event does not change', async () => {
+test('if a mail with an event is refused because of another field, the event stays unchanged', async () => {
   const host = await service.newAgent()
   const { uid } = (await sendMail(host, { event: EVENT })).event
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: { ...EVENT, uid } }
@@ -260,7 +260,7 @@ test('if a mail with an event is refused because of another field, the event doe
   expect((await sendMail(host, mail)).event).toEqual({ uid, sequence: 1 })
 })
 
-test('if a mail with an event is refused because of its recipients or a limit, the event neither changes nor begins', async () => {
+test('if a mail with an event is refused because of its recipients or a limit, the event is neither changed nor created', async () => {
   const host = await service.newAgent()
   const { pool } = service.database
   const series = { ...EVENT, rule: 'FREQ=WEEKLY;COUNT=5' }
@@ -323,7 +323,7 @@ test('MCP tools announce events, list the events of the calendar, and answer inv
   })
 })
 
-test('the text that calendar.list returns tells an MCP host without structured results how to get the next page', async () => {
+test('for MCP hosts without structured results, the text of calendar.list says how to get the next page', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   await using mcp = await connectMcp(service.url, host.key)
   for (const summary of ['One', 'Two']) {

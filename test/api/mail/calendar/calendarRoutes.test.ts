@@ -1,4 +1,4 @@
-/** Tests which time a page of the calendar may cover, and how the page shows one instance of an event. */
+/** Tests which time range a page of the calendar may cover, and how the page shows one instance of an event. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readCalendarPage } from '../../../../api/mail/calendar/calendarRoutes.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -40,7 +40,7 @@ async function event(
   return row
 }
 
-describe('a page of the calendar covers a time', () => {
+describe('the time range that a page of the calendar covers', () => {
   test.each([
     [{ to: '2032-03-02T00:00:00Z' }, 'read'],
     [{ to: '2032-03-02T00:00:00.001Z' }, 'to must be after from, by at most 366 days'],
@@ -60,7 +60,7 @@ describe('a page of the calendar covers a time', () => {
     },
   )
 
-  test('a full page of the calendar names the next page, and the last page names none', async () => {
+  test('a full page of the calendar contains a token for the next page, and the last page contains none', async () => {
     const projectId = await newProject(pool)
     await event(projectId, { recurrence: { rule: 'FREQ=HOURLY', next: [] } }, [9, 10, 11])
     const first = await read(projectId, { limit: '2' })
@@ -74,7 +74,7 @@ describe('a page of the calendar covers a time', () => {
   })
 })
 
-describe('a page of the calendar shows an instance', () => {
+describe('one instance of an event on a page of the calendar', () => {
   const only = async (projectId: string) => (await read(projectId)).events[0]!
 
   test('an event that does not recur ends at the time in its invitation, and has no recurrence id', async () => {

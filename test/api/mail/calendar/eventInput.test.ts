@@ -1,5 +1,5 @@
 /**
- * Tests how the service reads and stores the event of a mail, and writes it as an invitation, a change or a
+ * Tests how the service reads and stores the event that a mail contains, and writes it as an invitation, a change or a
  * cancellation.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -35,7 +35,7 @@ async function written(input: EventInput, mail: Partial<typeof MAIL> = {}, proje
   const event = text.slice(text.indexOf('BEGIN:VEVENT'))
   return {
     ...{ attachment, text, lines: event.split('\r\n'), ...shown },
-    /** Returns the lines of the calendar event whose property has one of the given names. */
+    /** Returns the lines of the calendar event for the properties with the given names. */
     of: (...names: string[]) =>
       event.split('\r\n').filter((line) => names.includes(/^[A-Z-]*/.exec(line)![0])),
   }
@@ -94,7 +94,7 @@ describe('the service writes a new calendar event', () => {
     expect(bare.of('DESCRIPTION')).toEqual([])
   })
 
-  test('the description of an event has at most 10,000 characters, and a surrogate pair that this limit cuts is replaced', async () => {
+  test('the description of an event has at most 10,000 characters, and half a surrogate pair at the cut is replaced', async () => {
     const lengthOf = async (text: string) =>
       (await written(TIMES, { text })).of('DESCRIPTION')[0]!.length - 'DESCRIPTION:'.length
     expect(await lengthOf('x'.repeat(10_001))).toBe(10_000)
@@ -148,7 +148,7 @@ describe('the service reads the times of an event', () => {
     }
   })
 
-  test('an event time may have a UTC offset, and the invitation states the time in the event’s time zone or in UTC', async () => {
+  test('an event time may have a UTC offset, and the invitation states this time in the event’s time zone or in UTC', async () => {
     const given = { start: '2030-03-04T09:00:00Z', end: '2030-03-04T10:30:00+01:00' }
     expect(await timesOf(given)).toEqual(['DTSTART:20300304T090000Z', 'DTEND:20300304T093000Z'])
     for (const zone of ['UTC', 'Etc/UTC', 'GMT']) {
@@ -196,8 +196,7 @@ describe('the service reads the times of an event', () => {
     expect(await faultOf({ ...TIMES, end: '2030-03-04T09:59:59' })).toBe(fault)
     expect(await faultOf({ start: '2030-03-04', end: '2030-03-04' })).toBe(fault)
     expect(await timesOf({ ...TIMES, end: '2030-03-04T10:00:01' })).toHaveLength(2)
-    // At 3:00 the clock in Berlin goes back to 2:00. Therefore 2:30 before the change is earlier than 2:15 with the
-    // winter offset.
+    // At 3:00 the clock in Berlin goes back to 2:00. Therefore 2:30 in summer time is earlier than 2:15 in winter time.
     const autumn = { start: '2030-10-27T02:30:00', end: '2030-10-27T02:15:00+01:00' }
     expect(await faultOf({ ...TIMES, ...autumn })).toBe(fault)
   })

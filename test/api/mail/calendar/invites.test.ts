@@ -148,8 +148,7 @@ test('the service adds an accepted event to the calendar, and the answer reaches
     method: 'REPLY',
     uid: 'accepted@example.com',
     attendees: [{ address: agent.address, state: 'accepted' }],
-    // The inbox of the organizer has not announced this event, so the answer has only the effect `proposal` for the
-    // organizer.
+    // The organizer's inbox has not announced this event, so the answer counts only as a proposal (effect `proposal`).
     effect: 'proposal',
   })
   await rsvp(agent, message, { answer: 'declined', comment: 'Alas' })
@@ -172,7 +171,7 @@ const OUR_OFFICE = [
   'BEGIN:VEVENT',
 ].join('\r\n')
 
-test('if a calendar file defines the event’s time zone itself, the answer to the invitation names the event’s exact instant', async () => {
+test('if a calendar file defines the event’s time zone itself, the answer to the invitation names the event’s exact time', async () => {
   const agent = await service.newAgent()
   const organizer = await service.newAgent()
   const event = {
@@ -197,14 +196,14 @@ test('if a calendar file defines the event’s time zone itself, the answer to t
   })
 })
 
-test('a message can be read although its event lies outside of the years 1 to 9999, but shows no invitation', async () => {
+test('a message with an event outside of the years 1 to 9999 can be read, but shows no invitation', async () => {
   const agent = await service.newAgent()
   const file = calendarFile({ method: 'COUNTER', lines: ['RECURRENCE-ID:00000101T000000Z'] })
   const message = await invite(agent, { method: 'COUNTER' }, { file })
   expect(message.invites).toBeUndefined()
 })
 
-test('updates and cancellations of an event are applied in the order of SEQUENCE, even if they arrive in another order', async () => {
+test('the service applies updates and cancellations of an event in the order of SEQUENCE, even if they arrive in another order', async () => {
   const agent = await service.newAgent()
   const uid = 'order@example.com'
   const first = await invite(agent, { uid })
@@ -213,7 +212,7 @@ test('updates and cancellations of an event are applied in the order of SEQUENCE
   expect(third.invites[0].effect).toBe('updated')
   const second = await invite(agent, { uid, sequence: 1, lines: ['SUMMARY:Second'] })
   expect(second.invites[0]).toMatchObject({ effect: 'outdated', state: 'outdated' })
-  // The update does not change the time of the event, so the agent's answer remains valid.
+  // The update does not change the time of the event, so the agent's answer stays valid.
   expect((await calendar(agent))[0]).toMatchObject({ summary: 'Third', answer: 'accepted' })
   expect(await reread(agent, first)).toMatchObject({ state: 'outdated' })
   const late = await rsvp(agent, first, { answer: 'declined' })
@@ -249,9 +248,9 @@ test('if somebody other than the organizer sends an update or a cancellation, it
   const real = await invite(agent, { uid })
   await accept(agent, real)
   const forgeries = [
-    // In this forged mail, an unauthenticated sender uses the address of the organizer.
+    // This mail is forged: its sender is not authenticated and uses the organizer's address.
     { from: 'ada@example.com', envelopeFrom: 'mallory@evil.test' },
-    // In this forged mail, the sender is authenticated but is not the organizer.
+    // The sender of this mail is authenticated but is not the organizer.
     { from: 'mallory@evil.test' },
   ]
   for (const sender of forgeries) {
@@ -272,7 +271,7 @@ test('if somebody other than the organizer sends an update or a cancellation, it
   expect(await reread(agent, real)).toMatchObject({ state: 'current', answer: 'accepted' })
 })
 
-test('if a stranger sent an event’s invitation first, the real organizer’s later invitation replaces it', async () => {
+test('if a stranger sent an invitation with the same UID first, the real organizer’s later invitation replaces it', async () => {
   const agent = await service.newAgent()
   const uid = 'first@example.com'
   const forged = await invite(
@@ -317,8 +316,8 @@ test('a change moves or cancels one instance of a recurring event and leaves the
     end: 'DTEND:20300319T160000Z',
   })
   expect(moved.invites[0]).toMatchObject({ recurrenceId: '2030-03-18T09:00:00.000Z' })
-  // The agent's answer applied to the old time of the moved instance, so the calendar does not yet list the instance at
-  // its new time.
+  // The agent's answer referred to the old time of the moved instance, so the calendar does not yet list the instance
+  // at its new time.
   expect(await starts()).toEqual(['2030-03-04T09:00:00.000Z', '2030-03-25T09:00:00.000Z'])
   await rsvp(agent, moved, { answer: 'tentative' })
   await waitFor('the moved instance', async () =>
@@ -349,7 +348,7 @@ test('only the organizer can change an instance of a recurring event, even if th
   expect(events.map(({ summary }: any) => summary)).toEqual(['Cargo review', 'Cargo review'])
 })
 
-test('if a recurring event was cancelled, an instance that arrives later is also cancelled', async () => {
+test('if the service knows that a series was cancelled, an instance of the series that arrives later is also cancelled', async () => {
   const agent = await service.newAgent()
   const uid = 'over@example.com'
   const moved = {
@@ -366,7 +365,7 @@ test('if a recurring event was cancelled, an instance that arrives later is also
   expect(late.invites[0].effect).toBe('outdated')
   expect(await calendar(agent)).toEqual([])
 
-  // The cancellation of an unknown series also ends an instance of the series that arrived earlier.
+  // The cancellation of a series that the service does not know also ends an instance that arrived earlier.
   const alone = { ...moved, uid: 'alone@example.com' }
   const instance = await invite(agent, alone)
   await accept(agent, instance)
@@ -374,7 +373,7 @@ test('if a recurring event was cancelled, an instance that arrives later is also
   expect(await calendar(agent)).toEqual([])
 })
 
-test('events about a message contain its calendar invitation, and a wait can look for messages with invitations', async () => {
+test('events about a message contain its calendar invitation, and a client can wait for a message with an invitation', async () => {
   const agent = await service.newAgent()
   const after = new Date().toISOString()
   const message = await invite(agent, { uid: 'told@example.com' })
@@ -390,7 +389,7 @@ test('events about a message contain its calendar invitation, and a wait can loo
   ])
 })
 
-test('files that are no valid calendars, and recurrence rules without an end, do no harm to the service', async () => {
+test('invalid calendar files and endless recurrence rules do not harm the service', async () => {
   const agent = await service.newAgent()
   const broken = await invite(
     agent,
@@ -420,7 +419,7 @@ test('files that are no valid calendars, and recurrence rules without an end, do
   expect(good.invites[0].effect).toBe('new')
 })
 
-test('an answer needs an invitation, and an invalid answer gets an error that names the wrong field', async () => {
+test('an answer is accepted only for a message with an invitation, and an invalid answer gets an error that names the field', async () => {
   const agent = await service.newAgent()
   const plain = await invite(agent, { method: 'PUBLISH', uid: 'published@example.com' })
   expect((await rsvp(agent, plain, { answer: 'accepted' })).body.message).toBe(

@@ -1,5 +1,5 @@
 /**
- * Makes the same API calls for both values of the setting `ANSWERS`. Clients that were written for other mail services
+ * Makes the same API calls with each value of the setting `ANSWERS`. Clients that were written for other mail services
  * need the value `full`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -83,7 +83,7 @@ for (const answers of ['standard', 'full'] as const) {
       }
     })
 
-    test(`the response to a PUT of a credential is shown ${isFull ? 'with' : 'without'} the times of last use and last rotation`, async () => {
+    test(`the response to a PUT of a credential is shown ${isFull ? 'with' : 'without'} the times of its last use and last rotation`, async () => {
       const put = () => agent.put('/v0/vault/bank', { type: 'CUSTOM', data: { pin: '1' } })
       const { body } = await put()
       expect(fieldsOf(body).includes('lastUsedAt')).toBe(isFull)

@@ -19,7 +19,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 type File = { filename: string; content: Buffer | string; contentType?: string }
 
 /**
- * Sends a mail, and waits until the worker has extracted the text of all its attachments. @returns the message with its
+ * Sends a mail, and waits until the worker has extracted the text of all attachments. @returns the message with its
  * attachments.
  */
 async function receive(agent: Agent, messageId: string, attachments: File[]): Promise<any> {
@@ -43,7 +43,7 @@ async function receive(agent: Agent, messageId: string, attachments: File[]): Pr
 const textPath = (messageId: string, n: number, query = '') =>
   `${messagePath(messageId)}/attachments/att_${n}/text${query}`
 
-test('an agent reads the text of text, HTML and table attachments page by page', async () => {
+test('an agent reads the text of text files, HTML files and tables page by page', async () => {
   const agent = await service.newAgent()
   const message = await receive(agent, '<plain@example.com>', [
     { filename: 'note.txt', content: Buffer.from('Grüße aus Köln', 'latin1') },
@@ -88,7 +88,7 @@ test('a mail search finds the words of an attached file', async () => {
   expect(found.messages[0].messageId).toBe('<found@example.com>')
 })
 
-test('the text of a PDF that a browser made is extracted with its words, rows, code and link, but without white text', async () => {
+test('the text of a PDF that a browser made is extracted with words, table rows, code and links, but without invisible white text', async () => {
   const agent = await service.newAgent()
   const content = Buffer.from(await Bun.file('test/fixtures/documents/bill.pdf').bytes())
   const message = await receive(agent, '<pdf@example.com>', [{ filename: 'bill.pdf', content }])
@@ -122,7 +122,7 @@ test('text extraction from an incomplete PDF or a broken office file fails, and 
   ])
 })
 
-test('a wait for a text finds a message by a word of its subject that the event leaves out', async () => {
+test('a wait for a word in the subject finds the message, although the event omits this part of the subject', async () => {
   const agent = await service.newAgent()
   const wait = agent.get('/v0/messages/wait?has=text&subject=zanzibar&timeout=30')
   await service.deliver({

@@ -111,7 +111,7 @@ test('the original of a sent message has exactly the sent bytes', async () => {
   expect(text).toContain('Subject: Out')
 })
 
-test('if the original of a message has expired, a request for it gets status 410, and the message itself remains', async () => {
+test('if the stored original of a message has expired, a request for it gets status 410, and the message itself remains', async () => {
   const { body } = await agent.post('/v0/messages/send', {
     to: ['a@example.com'],
     subject: 'Out',

@@ -46,7 +46,7 @@ async function find(query: Record<string, string>, who: Agent = agent): Promise<
   return body.messages.map((message: any) => message.messageId.slice(1, 2)).toSorted()
 }
 
-describe('the parameter q finds messages', () => {
+describe('the search parameter q', () => {
   const cases: [what: string, q: string, found: string][] = [
     ['a word of the text', 'invoice', '03'],
     ['whatever its case and accents', 'CAFÉ', '1'],
@@ -79,7 +79,7 @@ describe('the parameter q finds messages', () => {
   }
 })
 
-describe('search filters messages', () => {
+describe('search with filters', () => {
   const cases: [Record<string, string>, string][] = [
     [{ from: 'ada@example.com' }, '05'],
     [{ from: 'example.com' }, '0235'],
@@ -99,7 +99,7 @@ describe('search filters messages', () => {
     test(JSON.stringify(query), async () => expect(await find(query)).toEqual([...found]))
   }
 
-  test('the search filter after includes a message of exactly the given time, and the filter before excludes it', async () => {
+  test('the filter after includes a message of exactly the given time, and the filter before excludes it', async () => {
     const [newest] = (await agent.get('/v0/messages?limit=1')).body.messages
     expect(await find({ after: newest.createdAt })).toContain('5')
     expect(await find({ before: newest.createdAt })).not.toContain('5')
@@ -116,7 +116,7 @@ describe('search filters messages', () => {
     for (const query of [{ q: 'zebra' }, { to: 'zoe@example.com' }, { to: 'quiet' }]) {
       expect(await find(query as Record<string, string>, sender)).toHaveLength(1)
     }
-    // A search in another project does not find the message.
+    // A search in another project finds nothing.
     expect(await find({ q: 'zebra' })).toEqual([])
     expect(await find({ q: 'invoice' }, sender)).toEqual([])
   })
@@ -163,18 +163,20 @@ test('two search matches that stand close together appear in one common highligh
   expect(of(61)).toHaveLength(2)
 })
 
-testWhole('search pages hold each message once, in order, also for common words', async () => {
-  const many = await service.newAgent()
-  const { pool } = service.database
-  await many.post('/v0/messages/send', {
-    to: ['a@example.com'],
-    subject: 's',
-    text: 'common hundredth fiftieth past',
-  })
-  // Adds 70,000 messages to an inbox: some contain other words, and one word is only in old messages.
-  const key = searchKey(many.project.id)
-  await pool.query(
-    `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
+testWhole(
+  'the pages of search results hold each message once and in order, even for common words',
+  async () => {
+    const many = await service.newAgent()
+    const { pool } = service.database
+    await many.post('/v0/messages/send', {
+      to: ['a@example.com'],
+      subject: 's',
+      text: 'common hundredth fiftieth past',
+    })
+    // Adds 70,000 messages to an inbox: some contain other words, and one word occurs only in old messages.
+    const key = searchKey(many.project.id)
+    await pool.query(
+      `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
                            created_at, search)
      select project_id, thread_row, direction, '<' || n || '@x.test>', sha256(n::text::bytea), subject, text_body, labels,
             date_trunc('second', created_at) - (n / 3) * interval '1 second',
@@ -183,30 +185,33 @@ testWhole('search pages hold each message once, in order, also for common words'
               case when n % 50 > 0 then $2 || ':fiftieth' end,
               case when n < 68000 then $2 || ':past' end], null))
      from messages, generate_series(1, 70000) n where project_id = $1`,
-    [many.project.id, key],
-  )
-  // Without segments of the search index, a search over so many messages would exceed its time limit while other work
-  // runs.
-  while ((await buildSegments(pool, many.project.id)) !== null);
-  for (const [q, total, pages] of [
-    ['common', 1_000, 10],
-    ['hundredth', 501, 100],
-    ['fiftieth', 1_401, 100],
-    ['past', 2_002, 100],
-  ] as const) {
-    const seen: string[] = []
-    let token = ''
-    let page = 0
-    do {
-      const { body } = await many.get(`/v0/messages?q=${q}&limit=100${token}`)
-      seen.push(...body.messages.map((message: any) => `${message.createdAt} ${message.messageId}`))
-      token = body.nextPageToken === undefined ? '' : `&pageToken=${body.nextPageToken}`
-    } while (token !== '' && ++page < pages)
-    expect([q, seen.length, new Set(seen).size]).toEqual([q, total, total])
-    const times = seen.map((one) => one.split(' ')[0])
-    expect(times).toEqual(times.toSorted().reverse())
-  }
-})
+      [many.project.id, key],
+    )
+    // Without the segments of the search index, a search over so many messages would exceed its time limit on a busy
+    // database.
+    while ((await buildSegments(pool, many.project.id)) !== null);
+    for (const [q, total, pages] of [
+      ['common', 1_000, 10],
+      ['hundredth', 501, 100],
+      ['fiftieth', 1_401, 100],
+      ['past', 2_002, 100],
+    ] as const) {
+      const seen: string[] = []
+      let token = ''
+      let page = 0
+      do {
+        const { body } = await many.get(`/v0/messages?q=${q}&limit=100${token}`)
+        seen.push(
+          ...body.messages.map((message: any) => `${message.createdAt} ${message.messageId}`),
+        )
+        token = body.nextPageToken === undefined ? '' : `&pageToken=${body.nextPageToken}`
+      } while (token !== '' && ++page < pages)
+      expect([q, seen.length, new Set(seen).size]).toEqual([q, total, total])
+      const times = seen.map((one) => one.split(' ')[0])
+      expect(times).toEqual(times.toSorted().reverse())
+    }
+  },
+)
 
 test('messages that were stored before the search index existed are added to the index later', async () => {
   const { pool } = service.database

@@ -48,7 +48,7 @@ test('the deletion of a message deletes its stored bytes, and the deletion of a 
   expect(await rawCount()).toBe(before)
 })
 
-test('if a deleted message is received again, the service does not store it again', async () => {
+test('a deleted message that is received again is not stored again', async () => {
   const agent = await newThread(service, ['again'])
   await agent.delete(messagePath('<again@example.com>'))
   await deliverNamed(service, agent.address, 'again')
@@ -62,7 +62,7 @@ test('if a deleted message is received again, the service does not store it agai
   expect(await keptWith('Text of again.')).toBe(0)
 })
 
-test('if a rule of one inbox refuses a mail, the mail is stored only in the inboxes that accept it', async () => {
+test('if one of the receiving inboxes refuses a mail by a rule, the mail is stored only in the other inboxes', async () => {
   const [refusing, taking] = [await service.newAgent(), await service.newAgent()]
   await refusing.post('/v0/email-rules', {
     type: 'BLOCK',
@@ -98,7 +98,7 @@ test('if a message is deleted while the worker composes it, it is neither sent n
   const before = await rawCount()
   const lock = await service.database.pool.connect()
   try {
-    // The worker must read the DKIM keys to compose a mail, but the API need not read them to delete a mail.
+    // The worker must read the DKIM keys to compose a mail, but the API must not need them to delete a mail.
     await lock.query('begin; lock table dkim_keys in access exclusive mode')
     const { body } = await agent.post('/v0/messages/send', {
       to: ['ada@example.com', agent.address],

@@ -50,7 +50,7 @@ const waiters = async () =>
     /purser_event_readers (\d+)/.exec(await (await fetch(`${service.url}/metrics`)).text())?.[1],
   )
 
-test('a received message shows its one-time codes and links when a client reads this message, but not in lists and threads', async () => {
+test('a received message shows its one-time codes and links only when a client reads this message, and not in lists and threads', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'get')
   const [item] = await waitForMessages(agent, 1)
@@ -145,7 +145,7 @@ test('an API key that has only the scope mail:codes cannot read mail', async () 
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })
 
-test('a running wait for a code ends if the API key loses the scope mail:codes', async () => {
+test('a running wait for a code ends if its API key loses the scope mail:codes', async () => {
   const agent = await service.newAgent()
   const before = await waiters()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')
@@ -153,7 +153,7 @@ test('a running wait for a code ends if the API key loses the scope mail:codes',
   await service.platform.patch(`/v0/platform/projects/${agent.project.id}`, {
     removeScopes: ['mail:codes'],
   })
-  // The wait checks the key once more after it has begun, and refuses the key if the change came before this check.
+  // The wait checks the key once more after its start, and this check refuses the key if the change came earlier.
   expect([204, 403]).toContain((await waiting).status)
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })
@@ -190,7 +190,7 @@ test('the client library waits for a one-time code', async () => {
   expect(found?.message.links).toEqual(LINKS as never)
 })
 
-test('if an earlier version stored a message, the service searches the message for codes when a client reads it', async () => {
+test('the service finds codes in a message that an earlier version stored when a client reads this message', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'old', { text: 'Your code is 482913.\nhttps://s.example/help' })
   const [item] = await waitForMessages(agent, 1)

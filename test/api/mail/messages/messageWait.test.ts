@@ -1,6 +1,6 @@
 /**
- * Tests that a wait for a message checks the caller again after its event reader is open. A notification about a changed
- * key reaches only event readers that are open.
+ * Tests that a wait for a message checks the API key again after its event reader is open, because a notification about
+ * a changed key reaches only open event readers.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type EventFeed, startEventFeed } from '../../../../api/events/eventFeed.ts'
@@ -23,7 +23,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Waits for a message with an admitted request. The function `change` runs when the caller is checked again. */
+/** Waits for a message with an admitted request. `change` runs when the wait checks the caller again. */
 async function wait(has: 'code' | null, change: (request: Request) => void) {
   const projectId = await newProject(database.pool)
   const request = new Request('http://purser.test/v0/messages/wait')
@@ -71,6 +71,6 @@ test.each([
   },
 )
 
-test('a wait continues if the caller keeps its scopes, and checks them again at its end', async () => {
+test('a wait goes on if the caller keeps its scopes, and checks the scopes again at its end', async () => {
   expect(await wait('code', () => {})).toEqual({ outcome: null, opened: [1, 1], left: 0 })
 })

@@ -27,7 +27,7 @@ async function agentWithMessages(count: number): Promise<Agent> {
   return agent
 }
 
-/** Reads every page of an API list and returns all items. The function `between` runs after each page is read. */
+/** Reads every page of an API list and returns all items. `between` runs after each page. */
 async function readAll(agent: Agent, path: string, key: string, between = async () => {}) {
   const items: any[] = []
   let token: string | undefined
@@ -59,7 +59,7 @@ test('if 1,000 messages all have the same time, a list that is read in pages of 
   )
 })
 
-test('a list read in pages neither repeats nor loses a message while messages are added', async () => {
+test('if messages are added while a client reads a list in pages, the pages neither repeat nor lose a message', async () => {
   const agent = await agentWithMessages(60)
   const before = new Set(
     (await agent.get('/v0/messages?limit=100')).body.messages.map((item: any) => item.messageId),
@@ -168,7 +168,7 @@ test('a request with an invalid label change is refused', async () => {
     [{ addLabels: [''] }, 'addLabels[0] must be a string of 1 to 64 characters'],
     [{ removeLabels: ['x'.repeat(65)] }, 'removeLabels[0] must be a string of 1 to 64 characters'],
     [{ addLabels: [1] }, 'addLabels[0] must be a string of 1 to 64 characters'],
-    // The labels filter separates labels by commas, so a filter cannot name a label that contains a comma.
+    // Commas separate the labels in the filter, so a filter cannot name a label that contains a comma.
     [
       { addLabels: ['a', 'b,c'] },
       'addLabels[1] must have no comma (the filter separates by it), and no blanks around it',
