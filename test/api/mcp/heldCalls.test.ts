@@ -9,7 +9,7 @@ const callsWith = (...stateKeys: Uint8Array[]) =>
     projectId: 'prj_1',
   } as never)
 
-test('the sealed state of a held call (a call that waits for the owner) survives a key rotation, but not the removal of its own key', async () => {
+test('the state of a call that waits for the owner stays readable after a key rotation, until the key that sealed it is removed', async () => {
   const held = { call: 'digest', data: {} }
   const state = await callsWith(old, next).mint(held, {} as never)
   expect(await callsWith(next, old).verify(state, {} as never)).toEqual(held)

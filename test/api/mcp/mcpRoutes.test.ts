@@ -34,7 +34,7 @@ async function post(body: unknown, { key = agent.key, headers = {}, path = '/mcp
 const WHOAMI = toolCall('whoami')
 const CANCELLED = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
 
-describe('a client without an MCP session sends a request', () => {
+describe('a request of a client without an MCP session', () => {
   test.each(['GET', 'DELETE'])(
     'an MCP request with the method %s gets status 405 and a message that says to use POST',
     async (method) => {
@@ -58,7 +58,7 @@ test('an MCP request body that is not a JSON object is refused', async () => {
   }
 })
 
-describe('a client cancels an MCP call', () => {
+describe('the cancellation of an MCP call', () => {
   test('an MCP message or batch that contains only cancellations gets status 202 and no JSON-RPC response', async () => {
     for (const body of [CANCELLED, [CANCELLED], Array(20).fill(CANCELLED)]) {
       const { status, body: answer } = await post(body)
@@ -66,13 +66,13 @@ describe('a client cancels an MCP call', () => {
     }
   })
 
-  test('a cancellation in an MCP batch does not cancel a call of the same batch', async () => {
+  test('a cancellation in an MCP batch does not cancel a call in the same batch', async () => {
     const { body } = await post([CANCELLED, WHOAMI, CANCELLED, { ...WHOAMI, id: 2 }])
     expect(body.map(({ id }: { id: number }) => id)).toEqual([1, 2])
   })
 })
 
-describe('a client sends a batch of MCP messages', () => {
+describe('a batch of MCP messages', () => {
   const NOTE = { jsonrpc: '2.0', method: 'notifications/initialized' }
 
   test('an MCP batch must have 1 to 20 messages, and cancellations count as messages', async () => {
@@ -97,10 +97,10 @@ describe('a client sends a batch of MCP messages', () => {
   })
 })
 
-describe('the Origin header names the page that sends an MCP request', () => {
+describe('the Origin header of an MCP request from a web page', () => {
   const from = async (origin: string) => await post(WHOAMI, { headers: { origin } })
 
-  test('a web page from this machine or from the service’s own host, at any port, may send an MCP request', async () => {
+  test('a web page of this machine or of the service’s own host, at any port, may send an MCP request', async () => {
     for (const origin of [
       'http://localhost:6274',
       'https://localhost',
@@ -132,7 +132,7 @@ describe('the Origin header names the page that sends an MCP request', () => {
   })
 })
 
-describe('the service lists the names of its MCP tools', () => {
+describe('the names of the MCP tools in the list', () => {
   const namesAt = async (path: string, key = agent.key) => {
     const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
     const { body } = await post(list, { path, key })
@@ -165,13 +165,13 @@ describe('the service lists the names of its MCP tools', () => {
   })
 })
 
-describe('an OAuth client calls an MCP tool', () => {
+describe('a call of an MCP tool by an OAuth client', () => {
   const challenge = async (body: unknown, key: string) => {
     const answer = await post(body, { key })
     return { ...answer, header: answer.headers.get('www-authenticate') }
   }
 
-  test('if an OAuth client’s call needs a further scope, the response tells the client which scopes it has and which is missing', async () => {
+  test('if an OAuth client’s call lacks a scope, the response names the scopes that the client has and the missing scope', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     const { status, body, header } = await challenge(toolCall('mail_send'), access)
     expect([status, body.message]).toEqual([403, 'Missing required scope: mail:send'])
@@ -180,7 +180,7 @@ describe('an OAuth client calls an MCP tool', () => {
     )
   })
 
-  test('an OAuth client’s call gets no challenge if it has the scope, if consent cannot grant the scope, or if the tool does not exist', async () => {
+  test('an OAuth client’s call gets no challenge if it has the scope, if no consent can grant the scope, or if the tool does not exist', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     for (const body of [
       toolCall('whoami'),
@@ -198,7 +198,7 @@ describe('an OAuth client calls an MCP tool', () => {
     }
   })
 
-  test('if one call of a batch is refused, the refusal is the result of that tool call, and the batch’s other calls still run', async () => {
+  test('if one call of a batch is refused, its own result contains the refusal, and the other calls of the batch still run', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     const { status, body } = await challenge(
       [toolCall('mail_send'), { ...toolCall('whoami'), id: 2 }],
@@ -210,7 +210,7 @@ describe('an OAuth client calls an MCP tool', () => {
     expect(byId.get(2).result.structuredContent.projectId).toBe(agent.project.id)
   })
 
-  test('a call with an API key that lacks a scope gets no OAuth challenge, because no consent can extend an API key', async () => {
+  test('a call with an API key that lacks a scope gets no OAuth challenge, because consent cannot extend an API key', async () => {
     const reader = await service.newAgent({ scopes: ['mail:read'] })
     const { status, header } = await challenge(toolCall('mail.send'), reader.key)
     expect([status, header]).toEqual([200, null])

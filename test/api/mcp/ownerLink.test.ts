@@ -1,6 +1,6 @@
 /**
- * Tests mail that waits for approval when it is sent over MCP revision 2026-07-28. The MCP host shows a link to the
- * owner, and then repeats the tool call.
+ * Tests mail that waits for approval, over MCP revision 2026-07-28. The MCP host shows a link to the owner, and then
+ * repeats the tool call.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { whileFailing } from '../../support/database/failingStatements.ts'
@@ -89,16 +89,16 @@ test('an MCP host that can show links gets a link to the console, and learns the
   const approved = (await send({ state: result.requestState })).result
   expect(approved.structuredContent.messageId).toBe(waiting.structuredContent.messageId)
   expect(approved.structuredContent.deliveryStatus).toBeUndefined()
-  // Repeating the MCP call has not sent the mail a second time.
+  // The repeated MCP call has not sent the mail a second time.
   expect(await sentMails()).toBe(before)
 })
 
-test('if the database fails after a mail was accepted, the tool still reports that the mail is held', async () => {
+test('if the database fails after a mail was accepted, the tool still reports that the mail waits for approval', async () => {
   const answer = await whileFailing('from approvals', () => send())
   expect(answer.result.structuredContent).toMatchObject({ deliveryStatus: 'held' })
 })
 
-test('a tool that reads or labels a held mail returns the mail and does not ask the MCP host to show a link', async () => {
+test('a tool that reads or labels a mail that waits for approval returns the mail and requests no link from the MCP host', async () => {
   const sent = (await send({ capabilities: {} })).result.structuredContent
   const { messageId } = sent
   const { result } = await send({ name: 'mail.get_message', args: { messageId } })
@@ -111,7 +111,7 @@ test('a tool that reads or labels a held mail returns the mail and does not ask 
   expect(labelled.result.structuredContent.labels).toContain('seen')
 })
 
-test('if an owner approves a mail with a later time of sending, the tool reports that the mail is scheduled', async () => {
+test('if an owner approves a mail with sendAt, the tool reports that the mail is scheduled', async () => {
   const args = { ...MAIL, sendAt: new Date(Date.now() + 3_600_000).toISOString() }
   const { result } = await send({ args })
   const approvalId = result.inputRequests.approval.params.url.split('/').at(-1)
@@ -126,7 +126,7 @@ test('if an owner approves a mail with a later time of sending, the tool reports
   })
 })
 
-test('a repeated call for a mail that the owner rejected gets an error that names the rejection', async () => {
+test('if the owner has rejected a mail, the repeated call gets an error that says so', async () => {
   const { result } = await send()
   const approvalId = result.inputRequests.approval.params.url.split('/').at(-1)
   await service.platform.post(`${heldPath(agent, approvalId)}/reject`, { reason: 'No' })
@@ -137,7 +137,7 @@ test('a repeated call for a mail that the owner rejected gets an error that name
   ])
 })
 
-test('the requestState of a held mail is accepted only with its valid signature, the same API key and the same arguments', async () => {
+test('the requestState of a mail that waits for approval is accepted only with its valid signature, the same API key and the same arguments', async () => {
   const { result } = await send()
   const state = result.requestState
   const other = await service.newAgent()
@@ -149,7 +149,7 @@ test('the requestState of a held mail is accepted only with its valid signature,
   expect(await sentMails()).toBe(before)
 })
 
-test('an MCP host that cannot show links gets the held mail as the result of its call', async () => {
+test('if an MCP host cannot show links, its call returns the mail with the delivery status held (waiting for approval)', async () => {
   for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }]) {
     const { result } = await send({ capabilities })
     expect([capabilities, result.structuredContent?.deliveryStatus]).toEqual([capabilities, 'held'])

@@ -1,6 +1,6 @@
 /**
- * Tests how the stdio relay passes MCP messages from the host to a service, and the service's responses back to the
- * host.
+ * Tests how the stdio relay passes MCP messages from an MCP host to a service, and the responses of the service back to
+ * the host.
  */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
@@ -25,8 +25,8 @@ type Asked = {
 type Given = { status?: number; body: string; headers?: Record<string, string> }
 
 /**
- * Starts a relay between a fake host and a fake service. The function `reply` returns the service's response to each
- * request. If `reply` returns null, the request gets no response.
+ * Starts a relay between a fake host and a fake service. `reply` returns the service's response to each request, or
+ * null for no response.
  */
 async function start(
   reply: (asked: Asked) => Given | null,
@@ -95,7 +95,7 @@ async function answerTo(message: object, given: Given) {
   return sent
 }
 
-describe('the relay passes on a message of the host', () => {
+describe('the relay passes on a message of the MCP host', () => {
   test('the MCP relay (stdio to HTTP) sends a message with the API key and the tool name form, and returns the service’s answer', async () => {
     const { say, asked, sent, end } = await start(echo, 'underscore')
     say({ id: 1, method: 'tools/list', params: { a: 'é' } })
@@ -110,7 +110,7 @@ describe('the relay passes on a message of the host', () => {
     expect(body).toEqual({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { a: 'é' } })
   })
 
-  test('the MCP host gets no answer to a notification or a response, even if the service sends an answer', async () => {
+  test('the MCP host gets no response to a notification or a response, even if the service sends one', async () => {
     const notification = { method: 'notifications/initialized' }
     const response = { id: 5, result: {} }
     for (const message of [notification, response]) {
@@ -132,7 +132,7 @@ describe('the relay passes on a message of the host', () => {
     expect(sent.map(({ id }) => id)).toEqual(['two', 1])
   })
 
-  test('the host still gets an answer to its message before the relay ends, even if the host has closed its end of the connection', async () => {
+  test('if the host closes its connection after a message, it still gets the response before the relay ends', async () => {
     const { say, asked, sent, end, isOver } = await start(() => null)
     say({ id: 1, method: 'slow' })
     await waitFor('the request', () => asked.length === 1)
@@ -174,12 +174,12 @@ describe('the relay reports an error of the service to the host', () => {
     },
   )
 
-  test('the relay passes on an error unchanged if it is a JSON-RPC message', async () => {
+  test('if an error is already a JSON-RPC message, the relay passes it on unchanged', async () => {
     const error = { jsonrpc: '2.0', id: 1, error: { code: -32_601, message: 'no such method' } }
     expect(await answerTo(call, { status: 400, body: JSON.stringify(error) })).toEqual([error])
   })
 
-  test('an error response without an id gets the id of the call, so that the MCP host does not wait for ever', async () => {
+  test('an error response without an id gets the id of its call, so that the MCP host does not wait for ever', async () => {
     const error = { code: -32_000, message: 'Bad Request: Unsupported protocol version' }
     const body = JSON.stringify({ jsonrpc: '2.0', id: null, error })
     expect(await answerTo(call, { status: 400, body })).toEqual([{ jsonrpc: '2.0', id: 1, error }])
@@ -192,11 +192,11 @@ describe('the relay reports an error of the service to the host', () => {
     ])
   })
 
-  test('the relay reports an error if the service gives no answer to a call', async () => {
+  test('the relay reports an error if the service does not respond to a call', async () => {
     expect(await messageOf({ status: 202, body: '' })).toBe('The service gave no answer')
   })
 
-  test('an error in a tool call becomes a tool error, because a model sees only tool errors', async () => {
+  test('an error in a tool call is returned as a tool error, because a model sees only tool errors', async () => {
     const tool = { id: 7, method: 'tools/call', params: { name: 'whoami' } }
     expect(await answerTo(tool, { status: 502, body: '' })).toEqual([
       {
@@ -215,7 +215,7 @@ describe('the relay reports an error of the service to the host', () => {
     ])
   })
 
-  test('if the connection breaks after the request, the tool error warns that the call may have been carried out', async () => {
+  test('if the connection breaks after the request, the tool error warns that the service may have carried out the call', async () => {
     const { say, sent, end, url } = await start(({ answer }) => {
       answer.socket!.destroy()
       return null
@@ -227,7 +227,7 @@ describe('the relay reports an error of the service to the host', () => {
     )
   })
 
-  test('if no connection opens, the tool error does not warn of a call that was carried out', async () => {
+  test('if no connection opens, the tool error does not warn that the service may have carried out the call', async () => {
     const sent: any[] = []
     const url = `http://127.0.0.1:${await freePort()}`
     const host: Transport = {
@@ -257,7 +257,7 @@ describe('the relay reports an error of the service to the host', () => {
   })
 })
 
-describe('the host cancels a call that the relay has sent', () => {
+describe('the host cancels a call that the relay has already sent to the service', () => {
   const cancel = (requestId?: unknown) => ({
     method: 'notifications/cancelled',
     ...(requestId === undefined ? {} : { params: { requestId } }),
@@ -280,7 +280,7 @@ describe('the host cancels a call that the relay has sent', () => {
     },
   )
 
-  test('a cancellation with an unknown or invalid id changes no other call', async () => {
+  test('a cancellation with an unknown or invalid id affects no other call', async () => {
     const { say, asked, sent, end } = await start(() => null)
     say({ id: 1, method: 'tools/call' })
     await waitFor('the request', () => asked.length === 1)
@@ -314,7 +314,7 @@ describe('the host cancels a call that the relay has sent', () => {
   })
 })
 
-describe('the relay names the agreed version of MCP', () => {
+describe('the MCP version that the relay names in its requests', () => {
   const versionAfter = async (first: object, given: (asked: Asked) => Given) => {
     const { say, asked, sent, end } = await start(given)
     say(first)
@@ -334,7 +334,7 @@ describe('the relay names the agreed version of MCP', () => {
     ])
   })
 
-  test('the MCP host gets the error of a failed handshake unchanged, and an error if the service gives no answer to the handshake', async () => {
+  test('the MCP host gets the error of a failed handshake unchanged, and also gets an error if the service does not respond to the handshake', async () => {
     const error = { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } }
     expect(await answerTo(initialize, { body: JSON.stringify(error) })).toEqual([error])
     const [absent] = await answerTo(initialize, { status: 202, body: '' })
@@ -348,7 +348,7 @@ describe('the relay names the agreed version of MCP', () => {
   })
 })
 
-describe('a message of the host can name the MCP version itself', () => {
+describe('the MCP version that a message of the host names', () => {
   const headersOf = async (method: string, params: object, version: unknown = '2026-07-28') => {
     const { say, asked, end } = await start(echo)
     say({ id: 1, method, params: { ...params, _meta: { [VERSION_FIELD]: version } } })

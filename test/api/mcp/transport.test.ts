@@ -107,7 +107,7 @@ test('an MCP client with a known protocol version gets this version, and a clien
   expect(wrong.status).toBe(400)
 })
 
-test('an initialize call that names no version is refused, and the server names its own version', async () => {
+test('an initialize call that names no version is refused, and the error names the version of the server', async () => {
   const initialize = (params: object) =>
     post({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
   const rest = { capabilities: {}, clientInfo: { name: 't', version: '1' } }
@@ -212,7 +212,7 @@ test('each MCP call counts once against the same rate limit as REST calls, even 
   expect(last.headers.get('x-ratelimit-remaining')).toBe('0')
 })
 
-test('if an MCP call is cancelled, other calls continue, and the cancelled call takes effect only once', async () => {
+test('if an MCP call is cancelled, other calls continue, and the cancelled call takes effect at most once', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const messageId = await cancelUnderWay(mcp, agent, service.database)
   const labels = await waitFor('the label', async () => {
@@ -222,7 +222,7 @@ test('if an MCP call is cancelled, other calls continue, and the cancelled call 
   expect(labels).toEqual(['sent', 'late'])
 })
 
-test('if the database is unreachable, an MCP call gets status 503, as a REST call does', async () => {
+test('while the database is unreachable, an MCP call gets status 503, as a REST call does', async () => {
   await service.proxy!.cut()
   const refused = await post(call(1))
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])

@@ -112,7 +112,7 @@ test('an authorization request with a repeated parameter is refused', async () =
   expect((await authorize(service.url, twice)).status).toBe(400)
 })
 
-test('an authorization code is valid only for its own app, its own redirect URI and its own PKCE code verifier', async () => {
+test('an authorization code is valid only with its own app, its own redirect URI and its own PKCE code verifier', async () => {
   const other = (await register(service.url)).body.client_id
   const { exchange } = await codeFor(service, agent)
   const wrong: [change: Record<string, string>, error: string][] = [
@@ -151,7 +151,7 @@ test('an authorization code expires after a minute', async () => {
   expect((await token(service.url, exchange)).body.error).toBe('invalid_grant')
 })
 
-test('a refresh token is valid only for the app that received this token', async () => {
+test('a refresh token is valid only for the app that received it', async () => {
   const { refresh } = await connect(service, agent)
   const { body } = await token(service.url, {
     grant_type: 'refresh_token',
@@ -161,7 +161,7 @@ test('a refresh token is valid only for the app that received this token', async
   expect(body.error).toBe('invalid_grant')
 })
 
-describe('the service protects the consent that a person gives to an app', () => {
+describe('the protection of the consent that a person gives to an app', () => {
   const open = () => requestConsent(service, authorizationOf(service.url, clientId))
 
   test('only the consent page of the console can give consent', async () => {
@@ -185,7 +185,7 @@ describe('the service protects the consent that a person gives to an app', () =>
     expect((await owner.post(path, body)).status).toBe(200)
   })
 
-  test('only the browser that made the authorization request can give consent, so a link that an attacker forwards has no effect', async () => {
+  test('only the browser that made the authorization request can give consent, so a forwarded link has no effect', async () => {
     const { id } = await open()
     const { browserCookie } = await open()
     const { cookie } = await signIn(service)
@@ -280,7 +280,7 @@ test('a flood of app registrations is refused, and an unused app is deleted afte
   expect([status, body.error]).toEqual([413, 'payload_too_large'])
 })
 
-test('a flood of requests for consent is refused, and the app learns it', async () => {
+test('a flood of requests for consent is refused, and the app gets the error', async () => {
   await using own = await startOAuthService()
   const { body } = await register(own.url)
   await own.database.pool.query(
@@ -302,7 +302,7 @@ test('a flood of requests for consent is refused, and the app learns it', async 
   expect(headers.get('location')).toStartWith('/console/connect#')
 })
 
-test('a stranger with many networks of /64 can make 240 requests for consent a minute, and another /48 has its own limit', async () => {
+test('a stranger with many /64 networks can make 240 consent requests a minute, and another /48 network has its own limit', async () => {
   await using own = await startOAuthService({ env: { TRUSTED_PROXIES: '127.0.0.0/8' } })
   const { body } = await register(own.url)
   const { query } = authorizationOf(own.url, body.client_id)

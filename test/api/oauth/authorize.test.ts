@@ -23,7 +23,7 @@ type Changes = Record<string, string | null>
 const ask = (changes: Changes, id = clientId) =>
   authorize(service.url, authorizationOf(service.url, id, changes))
 
-/** Sends an authorization request with a second value of a parameter. */
+/** Sends an authorization request in which one parameter has a second value. */
 function askTwice(name: string, value: string) {
   const asked = authorizationOf(service.url, clientId)
   asked.query.append(name, value)
@@ -31,8 +31,8 @@ function askTwice(name: string, value: string) {
 }
 
 /**
- * Returns the error that the service tells the app about an authorization request. If the request waits for the owner's
- * consent, there is no error.
+ * Returns the error about an authorization request that the service sends to the app. Returns no error if the request
+ * waits for the owner's consent.
  */
 const told = ({ headers }: { headers: Headers }): (string | null | undefined)[] => {
   const location = headers.get('location')!
@@ -47,7 +47,7 @@ const fault = (message: string) => ['invalid_request', message]
 const CHALLENGE_FAULT = fault('code_challenge must be one of the method S256')
 const SCOPE_FAULT = ['invalid_scope', 'scope names none that an owner can give']
 
-describe('the service tells an app what is wrong with its authorization request', () => {
+describe('the errors about an authorization request that the service sends to the app', () => {
   test('an app gets an error if the parameter state is too long or has other characters than visible ASCII', async () => {
     for (const [state, expected] of [
       ['~'.repeat(2_000), WAITS],
@@ -106,7 +106,7 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an app gets an error if resource is not the MCP endpoint, or if two spellings of the MCP endpoint are given', async () => {
+  test('an app gets an error if resource is not the MCP endpoint, or if it is given in two spellings', async () => {
     const mcp = `${service.url}/mcp`
     const wrong = ['invalid_target', `resource must be ${mcp}`]
     expect(told(await ask({ resource: null }))).toEqual(WAITS)
@@ -130,7 +130,7 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an authorization error goes to the app with its state and the issuer, in a redirect that may not be cached', async () => {
+  test('an authorization error returns the app’s state and the issuer, in a redirect that may not be cached', async () => {
     const { status, headers } = await ask({ scope: 'admin', state: 'x&y=1 ~' })
     expect([status, headers.get('cache-control')]).toEqual([303, 'no-store'])
     expect(answered(headers.get('location')!)).toMatchObject({
@@ -146,7 +146,7 @@ describe('the service tells an app what is wrong with its authorization request'
   })
 })
 
-describe('a person sees an error page, and the service tells no app about the error', () => {
+describe('errors that the service shows only to the person, on an error page, and not to the app', () => {
   const UNKNOWN = 'client_id is unknown: let the app register again.'
 
   /** Expects that the response is an error page with the given text. */
@@ -217,7 +217,7 @@ describe('a person sees an error page, and the service tells no app about the er
   })
 })
 
-test('a consent request belongs to one browser, and this browser keeps the same cookie for its next request', async () => {
+test('a consent request belongs to one browser, which keeps the same cookie for its next request', async () => {
   const first = await ask({})
   expect(first.headers.get('location')).toMatch(/^\/console\/connect#oar_[0-9a-f]{24}$/)
   expect(first.headers.get('referrer-policy')).toBe('no-referrer')

@@ -15,7 +15,7 @@ import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import { withinOneMinute } from '../../support/rateWindow.ts'
 import type { TestService } from '../../support/service.ts'
 
-/** Holds the response of the fake host of client metadata documents for each path. */
+/** Maps each path to the response of the fake host of client metadata documents. */
 let answers: Map<string, { status?: number; headers?: Record<string, string>; body: string }>
 let fetches: string[] = []
 let port: number
@@ -79,8 +79,8 @@ test('an app whose client id is the URL of its metadata document connects, and t
   })
   expect(tokens.status).toBe(200)
   expect((await callMcp(service.url, tokens.body.access_token)).status).toBe(200)
-  // The service caches the client metadata document for a while, so it is fetched neither for this authorization
-  // request nor for the token request.
+  // The service caches the client metadata document for a while. Therefore neither this authorization request nor the
+  // token request fetches the document again.
   fetches = []
   expect((await ask(url)).status).toBe(303)
   expect(fetches).toEqual([])
@@ -158,7 +158,7 @@ test('a client metadata document inside the private network is never fetched', a
   expect(fetches).toEqual([])
 })
 
-test('if 5,000 young metadata documents of other networks are stored, a new document is not fetched', async () => {
+test('if 5,000 recent metadata documents of other networks are stored, a new document is not fetched', async () => {
   const url = publish('/crowded')
   const { pool } = service.database
   await pool.query(

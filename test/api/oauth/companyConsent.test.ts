@@ -1,4 +1,4 @@
-/** Tests in a browser that a person who signs in with the company account comes back to the consent page. */
+/** Tests in a browser that a person who signs in with the company account returns to the consent page. */
 import { afterAll, beforeAll, describe, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, startBrowser } from '../../support/console/browser.ts'

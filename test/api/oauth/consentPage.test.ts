@@ -21,8 +21,8 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
   let clientId: string
   let redirect: string
   /**
-   * Holds a test server in the role of the OAuth app. The test server records the query of each redirect that the
-   * browser follows to it.
+   * Holds a test server that plays the role of the OAuth app. It records the query of each redirect that the browser
+   * follows to it.
    */
   let app: ReturnType<typeof Bun.serve>
   let answers: URLSearchParams[] = []

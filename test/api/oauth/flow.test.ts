@@ -29,7 +29,7 @@ const get = async (path: string): Promise<{ status: number; headers: Headers; bo
   const response = await fetch(service.url + path)
   return { status: response.status, headers: response.headers, body: await response.json() }
 }
-/** Returns the newest entry of a project's audit log, which must record that the access of an app has ended. */
+/** Returns the newest entry of a project's audit log, and expects that it records the end of an app's access. */
 async function endOf(own: Agent): Promise<any> {
   const { body } = await own.get('/v0/logs')
   expect(body.logs[0]).toMatchObject({ action: 'oauth_grant.revoke' })
@@ -116,7 +116,7 @@ test('if the owner allows an app, the app gets an authorization code and then to
   })
 })
 
-test('if the owner denies consent, the app gets the error access_denied and no authorization code', async () => {
+test('an app that the owner allows gets an authorization code and then tokens, and has access only to the chosen project', async () => {
   const { body: client } = await register(service.url)
   const { id, owner } = await requestConsent(
     service,
@@ -157,13 +157,13 @@ test('a token refresh may drop scopes of the access token, but cannot add scopes
   const { body: narrow } = await renew(refresh, 'mail:read')
   expect(narrow.scope).toBe('mail:read')
   expect((await callMcp(service.url, narrow.access_token, toolCall('mail_send'))).status).toBe(403)
-  // When the app refreshes its token the next time, the app may request the other scopes again (RFC 6749 §6).
+  // At the next refresh of its token, the app may request the other scopes again (RFC 6749 §6).
   const { body: whole } = await renew(narrow.refresh_token, 'mail:read mail:send')
   expect(whole.scope).toBe('mail:read mail:send')
   expect((await renew(refresh, 'mail:read vault:read')).body.error).toBe('invalid_scope')
 })
 
-test('if a tool call needs a further scope, the owner is asked for more consent, unless no consent can grant the scope', async () => {
+test('if a tool call lacks a scope, the service requests more consent from the owner, unless no consent can grant this scope', async () => {
   const { access } = await connect(service, agent, { scopes: ['mail:read'] })
   const { status, headers } = await callMcp(service.url, access, toolCall('mail_send'))
   expect(status).toBe(403)
@@ -172,14 +172,14 @@ test('if a tool call needs a further scope, the owner is asked for more consent,
   )
   const read = await callMcp(service.url, access, toolCall('vault_get', { name: 'x' }))
   expect([read.status, read.body.result.isError]).toEqual([200, true])
-  // If a tool call with an API key lacks a scope, the call gets only an error. A tool call with an API key does not ask
-  // the owner for consent, unlike a call of an OAuth client.
+  // A tool call with an API key that lacks a scope gets only an error. Unlike a call of an OAuth client, it does not
+  // request the owner's consent.
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const byKey = await callMcp(service.url, reader.key, toolCall('mail.send'))
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])
 })
 
-test('if the owner chose at consent that mail needs approval, every mail that the app sends waits for approval, whichever tool sends it', async () => {
+test('if the owner requires approval of mail at consent, every mail of the app waits for approval, whichever tool sends it', async () => {
   const own = await service.newAgent()
   const { access } = await connect(service, own, {
     holdsMail: true,
@@ -200,7 +200,7 @@ test('if the owner chose at consent that mail needs approval, every mail that th
   expect((await own.post('/v0/messages/send', mail)).body.deliveryStatus).toBeUndefined()
 })
 
-test('the revocation of a refresh token ends the app’s access, and the revocation of an unknown token is no error', async () => {
+test('the revocation of a refresh token ends the app’s access, and the revocation of an unknown token causes no error', async () => {
   const own = await service.newAgent()
   const { access, refresh, clientId } = await connect(service, own)
   expect((await revoke(service.url, { token: 'lort-x', client_id: clientId })).status).toBe(200)
@@ -261,7 +261,7 @@ test('an owner sees the connected apps with the time of their last use, and disc
   ])
 })
 
-test('the OAuth tokens end at once when the project is deleted, when the app is deleted, or when they expire', async () => {
+test('OAuth tokens end at once when their project or app is deleted, or when they expire', async () => {
   const { database, platform } = service
   const own = await service.newAgent()
   const gone = await connect(service, own)
@@ -286,7 +286,7 @@ test('the OAuth tokens end at once when the project is deleted, when the app is 
   expect((await callMcp(service.url, late.access)).status).toBe(401)
 })
 
-test('with OAuth enabled, API keys still work, access tokens work only at /mcp, and an API key is no refresh token', async () => {
+test('if OAuth is enabled, API keys still work, access tokens work only at /mcp, and an API key is no refresh token', async () => {
   expect((await callMcp(service.url, agent.key)).status).toBe(200)
   expect(toolNames(await callMcp(service.url, agent.key))).toContain('mail.list_messages')
   const { access, clientId } = await connect(service, agent)
@@ -331,7 +331,7 @@ test('an app that requests no scope gets the smallest set of scopes, and the par
   expect(Object.keys(answered(decided.redirectTo)).toSorted()).toEqual(['code', 'iss'])
 })
 
-test('an authorization code works only once, and its second use ends the access that the first use gave', async () => {
+test('an authorization code works only once, and its second use ends the access that its first use gave', async () => {
   const { exchange } = await codeFor(service, agent)
   const answers = await Promise.all([1, 2, 3].map(() => token(service.url, exchange)))
   const won = answers.filter(({ status }) => status === 200)

@@ -1,6 +1,6 @@
 /**
- * Tests MCP hosts that use an API key from their configuration. No request of an MCP host with an API key may get
- * status 401, because the host would then start OAuth.
+ * Tests MCP hosts that use an API key from their configuration. None of their requests may get status 401, because the
+ * host would then start OAuth.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startOAuthService } from '../../support/oauth.ts'
@@ -95,7 +95,7 @@ const HOSTS: Record<string, { agent: string; steps: Step[] }> = {
   },
 }
 
-test('an MCP host cannot open a stream of changes of the tool list, which never changes', async () => {
+test('a request of an MCP host for a stream of tool list changes is refused, because the tool list never changes', async () => {
   const { headers, body } = modern('subscriptions/listen')
   const answer = await fetch(`${service.url}/mcp`, {
     method: 'POST',
@@ -143,7 +143,7 @@ test.each(Object.entries(HOSTS))(
   },
 )
 
-test('a request for OAuth metadata that do not exist gets no status 200, so that an MCP host can connect with its API key', async () => {
+test('a request for missing OAuth metadata does not get status 200, so that an MCP host can connect with its API key', async () => {
   for (const path of [
     '/.well-known/oauth-protected-resource/mcp',
     '/.well-known/oauth-protected-resource',
@@ -151,8 +151,7 @@ test('a request for OAuth metadata that do not exist gets no status 200, so that
   ]) {
     const response = await fetch(`${service.url}${path}`)
     const body = response.status === 200 ? ((await response.json()) as object) : null
-    // If the service answered a request for missing OAuth metadata with status 200, hosts that use a configured header
-    // would break.
+    // If missing OAuth metadata were answered with status 200, hosts that use a configured header would break.
     expect([path, body === null || 'resource' in body || 'issuer' in body]).toEqual([path, true])
   }
 })

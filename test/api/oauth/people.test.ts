@@ -89,7 +89,7 @@ test.each<[string, object, object]>([
   },
 )
 
-test('if a person’s name, role or projects change, apps stay connected to projects that the person still decides for', async () => {
+test('apps stay connected to a project if a person’s changed name, role or project list still lets the person decide for the project', async () => {
   const operator = await signIn(service)
   const person = await signInAs(service, 'owner', [own.project.id])
   const app = await connect(service, own, { person })
@@ -104,7 +104,7 @@ test('if a person’s name, role or projects change, apps stay connected to proj
   await operator.delete(`/people/${person.personId}`)
 })
 
-/** Returns the number of calls that wait for mail. */
+/** Returns the number of MCP calls that wait for mail. */
 const countWaiting = async (): Promise<number> => {
   const metrics = await (await fetch(`${service.url}/metrics`)).text()
   return Number(/^purser_event_readers (\d+)$/m.exec(metrics)?.[1])
@@ -124,10 +124,11 @@ test.each<[string, (app: { personId: string; grantId: string }) => [string, obje
   await waitFor('the call', async () => (await countWaiting()) === 1)
   const [path, body] = change({ personId: person.personId, grantId })
   await (body === undefined ? operator.delete(path) : operator.patch(path, body))
-  // If nothing ended the call, the call would wait 30 s for mail.
+  // If nothing ended the call, it would wait 30 s for mail.
   const ended = await Promise.race([call, Bun.sleep(20_000).then(() => null)])
   expect(ended).not.toBeNull()
-  // If the change comes before the call begins to wait, the call is refused, and has no such content.
+  // If the change comes before the call begins to wait, the call is refused, and its response has no structured
+  // content.
   expect(ended!.body.result?.structuredContent ?? { found: false }).toMatchObject({ found: false })
 })
 
@@ -154,7 +155,7 @@ test('an owner can connect, see and disconnect apps only for their own projects,
   expect((await viewer.get('/oauth/grants')).status).toBe(403)
 })
 
-test('if the consent page still shows a deleted project, the choice of this project is refused, and another choice is accepted', async () => {
+test('if the consent page still shows a deleted project, the service refuses this project and accepts another choice', async () => {
   const gone = await service.newAgent()
   const { body } = await register(service.url)
   const consent = await requestConsent(service, authorizationOf(service.url, body.client_id))

@@ -19,7 +19,7 @@ const metadata = async (url: string) =>
 const toolNames = ({ body }: { body: any }): string[] =>
   body.result.tools.map(({ name }: { name: string }) => name)
 
-test('an OAuth app gets no scope of the purse (the agent’s wallet) unless the operator offers this scope', async () => {
+test('an OAuth app gets no scope of the purse (the agent’s wallet) unless the operator offers it', async () => {
   await using service = await startOAuthService()
   expect((await metadata(service.url)).scopes_supported).not.toContain('purse:pay')
   const { body } = await register(service.url)

@@ -109,8 +109,8 @@ test('when a call needs another scope, the official MCP client asks the owner fo
   const connected = new Client({ name: 'host', version: '1' })
   await connected.connect(transportOf(host) as Transport)
   host.opened = null
-  // The test removes the refresh token from the client. If this version of the client had a refresh token, the client
-  // would renew its tokens and would not ask the owner.
+  // The test removes the refresh token from the client. With a refresh token, this version of the client would renew
+  // its tokens and not ask the owner.
   const { refresh_token: _, ...access } = host.kept!
   host.kept = access
   const send = connected.callTool({

@@ -77,7 +77,7 @@ test('the token endpoint reads fields of at most 1000 characters', async () => {
 test('requests with OAuth tokens count against the rate limit of their project', async () => {
   const agent = await service.newAgent()
   const { access } = await connect(service, agent)
-  // The counted minute lies ahead, so that it cannot end between two requests.
+  // The test fills the counter of the next minute, so that this minute cannot end between two requests.
   await service.database.pool.query(
     `insert into rate_windows (subject, window_start, used)
      values ($1, date_trunc('minute', clock_timestamp()) + interval '1 minute', 199)
@@ -188,7 +188,7 @@ test('an app gets an access token for one hour, a refresh token, and the scopes 
   })
 })
 
-describe('an app refreshes its access token', () => {
+describe('the refresh of an access token', () => {
   let renewal: Fields
   beforeAll(async () => {
     const { refresh, clientId: client_id } = await connect(service, agent)
@@ -254,7 +254,7 @@ describe('an app refreshes its access token', () => {
   })
 })
 
-describe('an app revokes a token', () => {
+describe('the revocation of a token', () => {
   test('a revocation must name the token and the app', async () => {
     const { access, clientId: client_id } = await connect(service, agent)
     const answers = [

@@ -1,4 +1,4 @@
-/** Tests that a call of an app that waits for mail gets the mail only while the access token of the call is valid. */
+/** Tests that a waiting call of an app gets a mail only while the access token of the call is valid. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import {
@@ -18,14 +18,14 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Returns the number of calls that wait for mail. */
+/** Returns the number of MCP calls that wait for mail. */
 async function countWaiting(): Promise<number> {
   const metrics = await (await fetch(`${service.url}/metrics`)).text()
   return Number(/^purser_event_readers (\d+)$/m.exec(metrics)?.[1])
 }
 
 /**
- * Connects an app to a new agent, because the mail of an earlier test may arrive late. A call of the app then waits for
+ * Connects an app to a new agent, because the mail of an earlier test may arrive late, and starts a call that waits for
  * mail. @returns the agent, the app, and the result of the call
  */
 async function startWaiting() {
@@ -78,7 +78,7 @@ test('a call that waits for mail gets the mail, even if the app refreshes its to
   })
 })
 
-test('the revocation of an access token that another app holds ends no wait', async () => {
+test('if an app revokes an access token of another app, no waiting call ends', async () => {
   const { agent, app, result } = await startWaiting()
   const other = await connect(service, agent)
   await revoke(service.url, { token: app.access, client_id: other.clientId })

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { startCommand } from '../../support/process/process.ts'
 
 /**
- * Starts a part of the service whose program is missing, and prints the error. The test runs in its own process,
+ * Starts a part of the service whose program is missing, and prints the error. The script runs in a separate process,
  * because it changes the path of the program.
  */
 const MISSING = `

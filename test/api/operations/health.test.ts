@@ -1,4 +1,4 @@
-/** Tests whether /readyz tells a load balancer to send requests to a process. */
+/** Tests when /readyz tells a load balancer to send requests to a process. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startTestService, type TestService } from '../../support/service.ts'
 
@@ -36,7 +36,7 @@ test('a query of /readyz can exclude the check of the RPC node, but no other che
   }
 })
 
-test('an old report about the RPC node counts as no report', async () => {
+test('an old report about the RPC node counts as a missing report', async () => {
   const { pool } = service.database
   await pool.query(
     `update chain_status set rpc_error = null, checked_at = clock_timestamp() - interval '1 hour'`,

@@ -32,7 +32,7 @@ test('before the first health checks, there is no health report', async () => {
   expect(body.message).toBe('No report yet: POST /v0/platform/health makes one')
 })
 
-test('a new health report contains new checks by the workers and names a part without workers, and the last report is kept', async () => {
+test('a new health report contains new checks by the workers and names each part without workers; the service stores the report', async () => {
   const { status, body } = await service.platform.post(PATH)
   expect(status).toBe(200)
   expect(body).toMatchObject({ complete: true, verdict: 'broken' })
@@ -73,7 +73,7 @@ test('callers at the same time share one health report, and a later caller gets 
   expect((await service.platform.post(PATH)).body.reportId).not.toBe(answer.body.reportId)
 })
 
-test('the last ten health reports are kept', async () => {
+test('the service keeps the last ten health reports', async () => {
   const { pool } = service.database
   const ids: string[] = []
   for (let n = 0; n < 12; n++) ids.push(await requestReport(pool, WHOLE))
@@ -82,7 +82,7 @@ test('the last ten health reports are kept', async () => {
   expect((await service.platform.get(PATH)).body).toMatchObject({ complete: true, verdict: 'ok' })
 })
 
-test('if a worker does not respond for half a minute, the health report says so', async () => {
+test('if a worker does not respond for half a minute, the health report says that it is missing', async () => {
   const { pool } = service.database
   const id = await requestReport(pool, PART)
   const { body: waiting } = await service.platform.get(PATH)

@@ -1,4 +1,4 @@
-/** Tests that /readyz, /metrics and the health report show the death of the last worker process. */
+/** Tests that /readyz, /metrics and the health report show that the last worker process has died. */
 import { expect, test } from 'bun:test'
 import { printed, startProcess } from '../../support/process/process.ts'
 import { startTestService } from '../../support/service.ts'

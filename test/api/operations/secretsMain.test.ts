@@ -48,7 +48,7 @@ test('the command writes the secrets to a new file that only its owner reads, an
   expect(readFileSync(file, 'utf8')).toBe(before)
 })
 
-test('with --units, each part of the service gets a file with its own secrets alone', async () => {
+test('with --units, each part of the service gets a file that contains only its own secrets', async () => {
   const units = join(folder, 'units')
   mkdirSync(units)
   const made = await run('--units', units)

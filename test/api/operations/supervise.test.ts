@@ -4,7 +4,7 @@ import { type RunningPart, supervise } from '../../../api/operations/supervise.t
 import { ConfigError } from '../../../shared/config/config.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Makes a part of the process that the test controls, and collects the lines that its supervision logs. */
+/** Makes a part of the process that the test controls, and collects the log lines about this part. */
 function makePart() {
   const lines: { message: string; fields: any }[] = []
   const write = (fields: object, message: string) => lines.push({ message, fields })
@@ -58,7 +58,7 @@ test('the supervisor tries the first start of a part three times, but only once 
   expect(refusing.launches).toHaveLength(1)
 })
 
-test('if a part of the service is stopped on purpose, the supervisor does not start it again, even between two attempts', async () => {
+test('if a part of the service is stopped on purpose, the supervisor does not start it again, even if a restart is pending', async () => {
   const part = makePart()
   const supervised = await part.start()
   part.failure = new Error('no room')

@@ -90,7 +90,7 @@ test('after the owner approves a purchase, the service asks the seller for a new
   expect((log as { count: number }).count).toBe(1)
 })
 
-test('the owner sees the whole request of a purchase until the decision, and a list of purchases does not show it', async () => {
+test('the owner sees the whole request of a purchase until the decision, whereas a list of purchases does not show it', async () => {
   const url = `${seller.url}?to=attacker&sku=giftcard`
   const body = { order: 'a'.repeat(12_000) }
   const headers = { 'x-note': 'to attacker' }

@@ -10,7 +10,7 @@ import '../../support/long.ts'
 
 type Entry = Record<string, string | number | boolean | null>
 
-test('after a chain reorganisation, the account books of sales, refunds, purchases and a sweep still match the chain', async () => {
+test('after a chain reorganisation, the accounting entries of sales, refunds, purchases and a sweep still match the chain', async () => {
   await using till = await startPurseTill()
   const { platform, url, database, config } = till.service
   const seller = await till.newSeller()
@@ -57,7 +57,7 @@ test('after a chain reorganisation, the account books of sales, refunds, purchas
   }
   expect(booked(await read())).toEqual(await onChain())
 
-  // A reorganisation removes the newest block and the purchase in this block.
+  // The reorganisation removes the newest block with its purchase.
   await till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
   await waitFor('the purchase to leave the books', async () => (await read()).length === 1)
   expect(booked(await read())).toEqual(await onChain())
@@ -110,7 +110,7 @@ test('after a chain reorganisation, the account books of sales, refunds, purchas
   expect(await kinds()).toEqual(['payment', 'refund', 'refund'])
 })
 
-test('the account book of purchases is exported as CSV, in pages', async () => {
+test('the accounting entries of purchases are exported as CSV, in pages', async () => {
   await using till = await startPurseTill()
   const agent = await till.service.newAgent()
   await fundPurse(till, agent.project.id)

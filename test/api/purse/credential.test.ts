@@ -1,6 +1,6 @@
 /**
- * Tests the use of vault secrets in a purchase. The limits of the credential apply to the purchase, and no response
- * shows the secret.
+ * Tests the use of vault secrets in a purchase. The limits of the credential also apply here, and no response shows the
+ * secret.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { startMcpSeller } from '../../support/purse/mcpSeller.ts'
@@ -73,7 +73,7 @@ test('each request of a purchase contains the vault secret, but the result of th
   expect(audit).toMatchObject({ count: 1, logs: [{ subject: 'weather' }] })
 })
 
-test('a purchase with a credential of another host sends no request', async () => {
+test('a purchase with a credential for another host sends no request', async () => {
   await store('api.example.com')
   const { status, body } = await buyer.pay(seller.url, request)
   expect([status, (body as unknown as { error: string }).error]).toEqual([403, 'forbidden'])
@@ -121,7 +121,7 @@ test('a repeated purchase with a credential finds the first purchase, and reads 
   expect([seller.received.length, (await uses()) - before]).toEqual([1, 1])
 })
 
-test('if a credential is deleted during a purchase, the purchase does not send the credential again', async () => {
+test('if a credential is deleted during a purchase, the purchase does not send its secret again', async () => {
   await store(seller.host)
   seller.serve = async () => {
     await buyer.delete('/v0/vault/weather')

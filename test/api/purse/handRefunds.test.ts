@@ -86,7 +86,7 @@ const transfer = async (amountAtomic: bigint, to = payer.address): Promise<Hex> 
   return hash
 }
 
-test('if a seller pays a refund and names its transaction, the service verifies it on the chain, and creates a receipt and an event', async () => {
+test('if a seller pays a refund by hand and names the transaction, the service verifies it on the chain, and creates a receipt and an event', async () => {
   const { seller, paymentId } = await sold()
   const { refundId, payTo: buyer } = await expectRefund(paymentId, '0.004')
   expect(buyer).toBe(payer.address.toLowerCase())
@@ -150,7 +150,7 @@ test('a transfer proves only one refund, and must have the right amount and reci
   await refused(second.refundId, right, used)
 })
 
-test('all refunds that a seller pays by hand never exceed the payment, and the seller can withdraw a refund that was not sent', async () => {
+test('refunds that a seller pays by hand never exceed the payment in total, and the seller can withdraw a refund that was not sent', async () => {
   const { paymentId } = await sold()
   const many = await Promise.all(
     Array.from({ length: 12 }, (_, n) =>
@@ -173,7 +173,7 @@ test('all refunds that a seller pays by hand never exceed the payment, and the s
   expect((await name(paymentId, refundId, '0x12' as Hex)).status).toBe(400)
 })
 
-test('if a reorganisation replaces the block of a refund, the service verifies the refund again, and reports it only once', async () => {
+test('if a reorganisation replaces the block of a refund, the service verifies the refund again, but reports it only once', async () => {
   const { seller, paymentId } = await sold()
   const { refundId } = await expectRefund(paymentId, '0.001')
   const snapshot = await till.client.snapshot()
@@ -199,7 +199,7 @@ test('if a reorganisation replaces the block of a refund, the service verifies t
   expect(rowCount).toBe(1)
 })
 
-test('a buyer with a purse at this service sees the refund of a payment, but the refund does not raise the amount that the mandate still allows', async () => {
+test('a buyer with a purse at this service sees the refund of a payment, but the refund does not increase what the mandate still allows', async () => {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
   await changeProject(till.service.database.pool, seller.project.id, { payTo: address })

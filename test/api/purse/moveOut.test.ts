@@ -1,5 +1,5 @@
 /**
- * Tests how an owner moves money out of a purse (a project's wallet): by refunds of sales, and by a sweep (the
+ * Tests two ways in which an owner moves money out of a purse (a project's wallet): refunds of sales, and a sweep (the
  * withdrawal of all money that is not reserved).
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
@@ -86,7 +86,7 @@ test('a refund of a final payment happens once for each idempotency key, and all
   expect(rows[0].data).toMatchObject({ refundOf: paymentId, payTo: payer.address.toLowerCase() })
 })
 
-test('a refund needs an owner, a payment that the purse received, and enough free balance in the purse', async () => {
+test('a refund needs an owner, a payment that the purse received, and enough unreserved money in the purse', async () => {
   const { seller, paymentId } = await soldOnce()
   await makeFinal(seller, paymentId)
   const path = `/v0/payments/${paymentId}/refund`
@@ -113,7 +113,7 @@ test('a refund needs an owner, a payment that the purse received, and enough fre
   ])
 })
 
-test('a sweep (emptying of a purse) leaves the amount of open payments, and a project whose purse holds money cannot be deleted', async () => {
+test('a sweep (the emptying of a purse) leaves the amount of open payments, and a project whose purse holds money cannot be deleted', async () => {
   await using seller = startSeller(till)
   seller.serve = async () => new Response('no', { status: 400 })
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })

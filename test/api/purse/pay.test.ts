@@ -58,7 +58,7 @@ for (const version of [1, 2] as const) {
   })
 }
 
-test('an agent pays with the scope purse:pay alone, and reads a purchase only with the scope purse:read', async () => {
+test('with only the scope purse:pay an agent can pay, but it needs the scope purse:read to read a purchase', async () => {
   const buyer = await newBuyer(till)
   await buyer.giveMandate({ hosts: [seller.host] })
   const change = (scopes: object) =>

@@ -40,13 +40,13 @@ const aDayLater = ({ project }: Buyer) =>
     [project.id],
   )
 
-test('a purse pays the balance above its maximum to the payout address, one day after this address was set', async () => {
+test('a purse transfers its balance above the maximum to the payout address, from one day after this address was set', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 5_000_000n })
   const set = await change(buyer, { max: '2', payoutAddress: OWNER })
   expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })
   const waitMs = Date.parse(set.payout.next.from) - Date.now()
   expect(Math.round(waitMs / 3_600_000)).toBe(24)
-  // The worker reads the purse balance again and again, but transfers nothing to the payout address.
+  // The worker reads the purse balance repeatedly, but transfers nothing to the payout address.
   const { balanceBlock } = await purseOf(buyer)
   await till.client.mine({ blocks: 2 })
   await waitFor('a later balance', async () => (await purseOf(buyer)).balanceBlock > balanceBlock)
@@ -58,7 +58,8 @@ test('a purse pays the balance above its maximum to the payout address, one day 
   )
   expect((await purseOf(buyer)).payout).toEqual({ address: OWNER, next: null })
 
-  // A new payout address must wait for a day, and the first payout address still gets the transfers during this day.
+  // A new payout address becomes valid only after a day, and until then the first payout address still gets the
+  // transfers.
   await change(buyer, { payoutAddress: OTHER })
   expect((await purseOf(buyer)).payout).toMatchObject({ address: OWNER, next: { address: OTHER } })
   await fund(till.client, buyer.address, 1_000_000n)
@@ -68,7 +69,7 @@ test('a purse pays the balance above its maximum to the payout address, one day 
     [buyer.project.id],
   )
   expect(rows).toEqual([{ pay_to: OWNER, sum: '4000000' }])
-  // The owner removes the payout address, which takes effect at once.
+  // The removal of the payout address by the owner takes effect at once.
   expect((await change(buyer, { payoutAddress: null })).payout).toEqual({
     address: null,
     next: null,
@@ -114,7 +115,7 @@ test('after a key rotation, a purse pays from a new address, and all money at th
   await using seller = startSeller(till)
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })
   await buyer.giveMandate({ hosts: [seller.host] })
-  // At the old address of the purse, a signed payment that nobody settles is still open.
+  // A signed payment from the old address of the purse is still open, because nobody settles it.
   const { serve } = seller
   seller.serve = async () => new Response('no', { status: 400 })
   const { body: left } = await buyer.pay(seller.url)
@@ -129,7 +130,7 @@ test('after a key rotation, a purse pays from a new address, and all money at th
   expect(rotation.stdout()).toContain('0.99 USDC go there')
   const next = (await purseOf(buyer)).address as Address
   expect(next).not.toBe(buyer.address)
-  // If the payout address were an address of the purse, a payout would come back to the purse again and again.
+  // A payout address must not be an address of the purse, because each payout would come back to the purse.
   for (const payoutAddress of [buyer.address, next]) {
     expect((await change(buyer, { payoutAddress })).message).toContain(
       'payoutAddress must not be a purse of this service',
@@ -146,8 +147,8 @@ test('after a key rotation, a purse pays from a new address, and all money at th
 
   await till.client.mine({ blocks: 110, interval: 3 })
   await buyer.settled(left.purchaseId, 'released')
-  // Later the money that was reserved for the open payment moves to the new address. Money that somebody sends to the
-  // old address also moves to the new address.
+  // Later the money that was reserved for the open payment moves to the new address, and so does money that somebody
+  // sends to the old address.
   await waitFor(
     'the rest of the old address',
     async () => (await paidBy(till, buyer.address)) === 1_000_000n,

@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { answering } from '../../support/process/localServer.ts'
 import { newBuyer, startPurseTill } from '../../support/purse/purseScene.ts'
 
-test('a purchase at a private address is refused, and the service does not contact a host name that resolves to a private address', async () => {
+test('a purchase at a private address is refused, and no request goes to a host name that resolves to a private address', async () => {
   await using till = await startPurseTill({
     env: { ALLOW_PRIVATE_NETWORKS: 'false' },
     parts: { resolve: answering('169.254.169.254') },

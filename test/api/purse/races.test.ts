@@ -1,6 +1,6 @@
 /**
- * Tests many concurrent payments from two workers and two API keys. The sum of the payments does not exceed a mandate
- * (a spending limit), not even by one atomic unit.
+ * Tests many concurrent payments from two workers and two API keys. In total, they never exceed a mandate (a spending
+ * limit), not even by one atomic unit.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
@@ -20,8 +20,8 @@ const PAYMENTS = 200
 let till: TestTill
 let seller: Seller
 beforeAll(async () => {
-  // With one block a second, the time of the test chain is the same as real time. If each transaction had its own
-  // block, the time of the chain would run ahead, and signatures would expire.
+  // With one block a second, the clock of the test chain keeps real time. If each transaction had its own block, the
+  // clock of the chain would run ahead, and signatures would expire.
   till = await startPurseTill({ blockTimeS: 1, parts: { pools: ['purse', 'purse'] } })
   seller = startSeller(till)
 })
@@ -34,13 +34,12 @@ const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(us
 
 test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandates`, async () => {
   const buyer = await newBuyer(till)
-  // The limit of 0.10 USDC is not a multiple of the price 0.003 USDC, so at the end less than one price is left of the
-  // limit.
+  // The limit of 0.10 USDC is not a multiple of the price of 0.003 USDC, so less than one price remains of the limit.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
   const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
   seller.terms.amount = '3000'
-  // The seller loses a third of its responses, and refuses a third of the requests. The seller may still settle any
-  // payment whose response was lost or whose request was refused.
+  // The seller loses a third of its responses and refuses a third of the requests, but may settle the payments of these
+  // requests nevertheless.
   seller.serve = async (payment) => {
     const place = seller.received.length % 3
     if (place === 0) return new Response('no', { status: 400 })
@@ -48,7 +47,7 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
     return place === 1 ? new Response('lost', { status: 410 }) : new Response('content')
   }
   const all = await Promise.all(
-    // A service under load may refuse requests with status 503. The client repeats a request that got status 503,
+    // A service under load may refuse requests with status 503. The client then repeats the request, which is safe,
     // because one Idempotency-Key never pays twice.
     Array.from({ length: PAYMENTS }, (_, n) =>
       waitFor('an accepted purchase', async () => {
@@ -59,7 +58,7 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   )
   const errors = all.filter(({ status }) => status >= 300)
   expect(errors).toEqual([])
-  // No response answers two requests.
+  // Each request gets its own purchase.
   expect(new Set(all.map(({ body }) => body.purchaseId)).size).toBe(PAYMENTS)
   const ended: PurchaseView[] = await Promise.all(
     all.map(({ body }) =>
@@ -74,7 +73,7 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   for (const one of ended.filter(({ payment }) => payment === null)) {
     expect(one).toMatchObject({ state: 'refused', reason: 'mandate_exceeded' })
   }
-  // Each signed payment is another purchase, and both mandates cover it.
+  // Each signed payment belongs to another purchase, and counts against both mandates.
   expect(new Set(signed.map(({ purchaseId }) => purchaseId)).size).toBe(signed.length)
   for (const one of signed) {
     expect([one, one.payment!.mandateIds.toSorted()]).toEqual([one, [narrow, wide].toSorted()])
@@ -97,8 +96,8 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   expect(spent).toBe(paid)
   expect(spent + open).toBeLessThanOrEqual(100_000n)
   expect(reserved).toBe(BigInt(signed.length) * 3_000n)
-  // The limit allows 33 payments. On a slow machine, refused payments expire in the meantime, and their money pays for
-  // more.
+  // The limit allows 33 payments. On a slow machine, refused payments expire during the test, and their amounts allow
+  // further payments.
   expect(signed.length).toBeGreaterThanOrEqual(33)
   if (released === 0n) expect(signed.length).toBe(33)
   const { reservedUsdc, spentUsdc } = await buyer.mandate(wide)
@@ -114,7 +113,7 @@ test('parallel payments never exceed the balance of the purse', async () => {
   expect(signed.length).toBe(3)
 })
 
-test('if a mandate is reduced while payments run, new payments are refused, and payments that are already signed stay valid', async () => {
+test('if a mandate is reduced during payments, new payments are refused, and payments that are already signed stay valid', async () => {
   const buyer = await newBuyer(till)
   const id = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '1' })
   const { promise: narrowed, resolve } = Promise.withResolvers<void>()

@@ -60,7 +60,7 @@ const OFFERS: [string, Partial<Terms>, string][] = [
   ['a window of no time', { maxTimeoutSeconds: -60 }, 'bad_window'],
 ]
 
-describe('a purse refuses unacceptable payments', () => {
+describe('payments that a purse refuses', () => {
   for (const [what, terms, reason] of OFFERS) {
     test(what, async () => {
       Object.assign(seller.terms, terms)
@@ -148,7 +148,7 @@ describe('a purse refuses unacceptable payments', () => {
     await refused('frozen')
   })
 
-  test('a purse refuses a host whose mandate is missing, ended, expired, or not yet valid', async () => {
+  test('a purse refuses a host if its mandate is missing, ended, expired, or not yet valid', async () => {
     const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
     await till.service.platform.delete(path)
     await buyer.giveMandate({ hosts: ['api.example.com'] })
@@ -158,7 +158,7 @@ describe('a purse refuses unacceptable payments', () => {
     await refused('not_in_mandate')
   })
 
-  test('a purse does not pay a new payee address at a known host before its owner decides, unless the mandate names this address', async () => {
+  test('without the owner’s decision, a purse does not pay a new payee address at a known host, unless the mandate names the address', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.payTo = `0x${'ab'.repeat(20)}`
     const { body } = await buyer.pay(seller.url)
@@ -166,7 +166,7 @@ describe('a purse refuses unacceptable payments', () => {
     expect(seller.received.length).toBe(1)
   })
 
-  test('a purse does not pay a price that rose by more than the mandate allows before its owner decides, even if it rose in small steps', async () => {
+  test('without the owner’s decision, a purse does not pay a price that rose by more than the mandate allows, even in small steps', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.amount = '12001'
     const { body } = await buyer.pay(seller.url)
@@ -177,13 +177,13 @@ describe('a purse refuses unacceptable payments', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('waiting')
   })
 
-  test('if a price is above the mandate’s limit askAbove, the purse waits for the owner and does not sign', async () => {
+  test('if a price is above the mandate’s limit askAbove, the purse signs nothing before the owner’s decision', async () => {
     await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.009' })
     const { body } = await buyer.pay(seller.url)
     expect(body).toMatchObject({ state: 'waiting', payment: null })
   })
 
-  test('a purse refuses a payment if the mandate’s number of payments in a minute is used up', async () => {
+  test('a purse refuses a payment if the mandate’s number of payments per minute is used up', async () => {
     await buyer.giveMandate({ hosts: [seller.host], paymentsPerMinute: 1 })
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     const { body } = await buyer.pay(seller.url)
@@ -254,7 +254,7 @@ test('a mandate or a purchase that does not exist gets status 404', async () => 
   }
 })
 
-test('a project has at most 100 live mandates', async () => {
+test('a project has at most 100 active mandates', async () => {
   const { pool } = till.service.database
   const full = (await newBuyer(till)).project.id
   await pool.query(
@@ -307,7 +307,7 @@ test('an invalid purchase request is refused with the name of the field', async 
   ])
 })
 
-test('an API key without purse:pay buys nothing, and new API keys have no scope of the purse', async () => {
+test('an API key without purse:pay buys nothing, and new API keys have no scope of the purse by default', async () => {
   const { body } = await till.service.platform.post('/v0/platform/projects', { name: 'New' })
   expect(
     (body as { scopes: string[] }).scopes.filter((scope) => scope.startsWith('purse')),

@@ -1,6 +1,6 @@
 /**
  * Tests when the amount of a payment becomes available again in a mandate (a spending limit). Only the state of the
- * chain decides whether an amount becomes available again.
+ * chain decides this.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { parseAbiItem } from 'viem'
@@ -17,8 +17,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 
 /**
- * Sets one more than the number of blocks by which anvil's finalized block is behind its newest block. After this many
- * new blocks, an earlier block is final.
+ * Sets how many new blocks make an earlier block final: one more than the distance between anvil's finalized block and
+ * its newest block.
  */
 const FINAL_BLOCKS = 66
 
@@ -26,7 +26,7 @@ let till: TestTill
 let seller: Seller
 let buyer: Buyer
 let mandateId: string
-// Each test gets a new chain, because each test changes the clock of its chain.
+// Each test uses a new chain, because it changes the clock of the chain.
 beforeEach(async () => {
   till = await startPurseTill()
   seller = startSeller(till)
@@ -43,7 +43,7 @@ const CANCELED = parseAbiItem(
   'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
 )
 
-/** Runs a seller that keeps the signed payment and serves no content. */
+/** Runs a seller that keeps the signed payment and delivers no content. */
 const keep = async () => new Response('no', { status: 400 })
 
 /** Moves the chain's time ahead by some seconds, and mines blocks until a block with the new time is final. */
@@ -87,7 +87,7 @@ async function balanceBlock(): Promise<number> {
   return (body as { balanceBlock: number }).balanceBlock
 }
 
-test('if a seller takes the money without serving content, the service records this, whoever sent the payment to the chain', async () => {
+test('if a seller takes the money without delivering content, the service records this, whoever sent the payment to the chain', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received[0]!)
@@ -99,7 +99,7 @@ test('if a seller takes the money without serving content, the service records t
   expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })
 
-test('a payment that the seller settles in the last second of its validity counts as settled', async () => {
+test('if a payment is settled in the last second of its validity, it counts as settled', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   const { timestamp } = await till.client.getBlock()
@@ -111,7 +111,7 @@ test('a payment that the seller settles in the last second of its validity count
   expect(spent.payment?.paidWithoutContent).toBe(true)
 })
 
-test('a purse ignores the seller’s own claim that a payment has settled', async () => {
+test('a purse does not trust the seller’s own claim that a payment is settled', async () => {
   const lie = `0x${'ab'.repeat(32)}`
   seller.serve = async (payment) => served(payment, lie)
   const { body } = await buyer.pay(seller.url)
@@ -121,7 +121,7 @@ test('a purse ignores the seller’s own claim that a payment has settled', asyn
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('if a seller did not answer, the purse sends the same signed payment again and signs no second payment', async () => {
+test('if a seller does not answer, the purse sends the same signed payment again and signs no second payment', async () => {
   let calls = 0
   seller.serve = async (payment) => {
     if (++calls === 1) return new Response('away', { status: 503 })
@@ -136,14 +136,14 @@ test('if a seller did not answer, the purse sends the same signed payment again 
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('if the seller sends a second 402 response after the payment, the purchase ends, and the purse signs no other payment', async () => {
+test('if the seller sends a second 402 response after the payment, the purchase ends, and the purse signs no further payment', async () => {
   seller.serve = async () => seller.challenge([{ amount: '9999' }])
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })
   expect(seller.received.length).toBe(1)
 })
 
-test('if the purse is stopped, its signed but unsettled payments are cancelled on the chain, and the mandate regains their amounts', async () => {
+test('if the purse is stopped, its signed but unsettled payments are cancelled on the chain, and the mandate gets back their amounts', async () => {
   seller.serve = keep
   seller.terms.maxTimeoutSeconds = 120
   const { body } = await buyer.pay(seller.url)
@@ -185,7 +185,7 @@ test('even with many unused payments, the service notices that a newer payment i
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120
   seller.serve = keep
-  // There are more payments than the watcher of the chain reads in one poll.
+  // There are more payments than one poll of the watcher reads.
   await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received.at(-1)!)

@@ -1,4 +1,4 @@
-/** Tests which paths a price file puts up for sale. */
+/** Tests which paths a price file offers for sale. */
 import { expect, test } from 'bun:test'
 import { readPrices } from '../../../api/sell/prices.ts'
 import { normalPath } from '../../../api/sell/sellPath.ts'
@@ -28,7 +28,7 @@ test('a path pattern in the price file matches every spelling that has the same 
   ])
 })
 
-test('another spelling of an expensive path is refused, and not sold at the lower price of a later pattern', () => {
+test('another spelling of an expensive path is refused, so that it is not sold at the lower price of a later pattern', () => {
   const { of } = readPrices(
     JSON.stringify({ '/reports/**': '0.05', '/Weather': '0.03', '/tips/': '0.01', '/**': '0.01' }),
   )

@@ -26,8 +26,8 @@ let url: string
 let folder: string
 
 /**
- * Starts a test server that stands for the origin server behind the paywall. A test replaces the function `answer` to
- * change the response of the origin server.
+ * Starts a test server that plays the origin server behind the paywall. A test replaces `answer` to change the response
+ * of this server.
  */
 function startOrigin() {
   const seen: Seen[] = []
@@ -155,7 +155,7 @@ test('the origin server gets the public host and scheme, and not the host that a
 })
 
 test('the paywall removes request headers in which a buyer could name another path or client address', async () => {
-  // Some frameworks serve the path in X-Original-URL or X-Rewrite-URL in place of the path that the buyer paid for.
+  // Some frameworks serve the path in X-Original-URL or X-Rewrite-URL instead of the path for which the buyer paid.
   const forged = {
     'x-original-url': '/reports/2026',
     'x-rewrite-url': '/reports/2026',
@@ -212,7 +212,7 @@ test('a request body reaches the origin server unchanged', async () => {
   })
 })
 
-test('if the origin server fails after the payment, the buyer later gets the content for the same payment header', async () => {
+test('if the origin server fails after the payment, the buyer can get the content later for the same payment header', async () => {
   const before = await payments()
   origin.answer = () => new Response('broken', { status: 500 })
   const { response, header } = await buy('/weather')
@@ -226,7 +226,7 @@ test('if the origin server fails after the payment, the buyer later gets the con
   expect(await payments()).toBe(before + 1)
 })
 
-test('if the origin server does not respond, the buyer gets status 504, and later gets the content for the same payment header', async () => {
+test('if the origin server does not respond, the buyer gets status 504, and can get the content later for the same payment header', async () => {
   await using slow = (await sell([`${origin.url}/weather`, '0.01', '--timeout', '1'])).process
   const [, at = ''] = await printed(slow, /at (http:\S+)/)
   const before = await payments()
@@ -266,15 +266,15 @@ const raw = (target: string, headers = ''): Promise<number> =>
     socket.on('error', reject)
   })
 
-test('a request gets status 400 if two servers could read its path in different ways', async () => {
+test('if two servers could read the path of a request in different ways, the request gets status 400', async () => {
   const targets: [string, number][] = [
     ['/weather', 402],
     ['/%77eather', 402],
     ['/nothing', 404],
     ['/', 404],
     ['/reports', 404],
-    // The service itself requests the path /reports/ when it checks the endpoint. The response to the path /reports/ is
-    // a 402 with an offer, but no content is for sale at this path.
+    // The service requests the path /reports/ when it checks the endpoint, and gets a 402 response with an offer. No
+    // content is for sale at this path.
     ['/reports/', 402],
     ['/reports/a', 402],
     ['/reports/a/b', 402],
@@ -293,12 +293,12 @@ test('a request gets status 400 if two servers could read its path in different 
   for (const [target, status] of targets) {
     expect([target, await raw(target)]).toEqual([target, status])
   }
-  // A path with dot segments never leads to a path without a price.
+  // A path with dot segments must never reach content without a price.
   expect([400, 404]).toContain(await raw('/reports/../nothing'))
   expect(origin.seen).toEqual([])
 })
 
-test('if a path pattern (glob) is for sale, its fixed first part is not, and a payment for this part is refused', async () => {
+test('if a path pattern (glob) is for sale, a payment for its fixed first part alone is refused', async () => {
   await using other = (await sell([origin.url, '--prices', join(folder, 'globs.json')])).process
   const [, at = ''] = await printed(other, /at (http:\S+)/)
   expect((await fetch(`${at}/files/`)).status).toBe(402)
@@ -308,7 +308,7 @@ test('if a path pattern (glob) is for sale, its fixed first part is not, and a p
   expect([paid.status, await payments(), origin.seen]).toEqual([404, before, []])
 })
 
-test('the paywall may listen on an IPv6 address, which its URL shows in brackets', async () => {
+test('the paywall can listen on an IPv6 address, and then shows its URL with brackets', async () => {
   await using other = (await sell([`${origin.url}/weather`, '0.01', '--host', '::1'])).process
   const [, at = ''] = await printed(other, /at (http:\S+)/)
   expect(at).toStartWith('http://[::1]:')
@@ -320,7 +320,7 @@ test('the paywall refuses a WebSocket request and states the reason', async () =
 })
 
 test('the paywall ignores a request to upgrade to HTTP/2 and answers over HTTP/1.1, but refuses an upgrade to WebSocket', async () => {
-  // The clients of Java and curl ask for this upgrade. A server may ignore the upgrade (RFC 9110 §7.8).
+  // The HTTP clients of Java and curl request this upgrade, which a server may ignore (RFC 9110 §7.8).
   const headers =
     'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'
   expect(await raw('/weather', headers)).toBe(402)
@@ -383,7 +383,7 @@ test('after SIGTERM, a buyer who has paid still gets the content, and the comman
   expect(await process.exited).toBe(0)
 })
 
-test('a second start with the same prices registers only its first path again, unless a price or the network differs', async () => {
+test('a second start with the same prices registers only its first path again, unless a price or the network has changed', async () => {
   const port = String(await freePort())
   const shop = `http://127.0.0.1:${port}`
   const file = join(folder, 'two.json')

@@ -40,7 +40,7 @@ test.each([
   expect(() => normalPath(given)).toThrow(PathError)
 })
 
-test('the first glob that matches a path sets its price, and the fixed part of the glob is registered as an endpoint', () => {
+test('the first glob (path pattern) that matches a path sets its price, and the fixed part of the glob is registered as an endpoint', () => {
   const { of, all } = readPrices(
     JSON.stringify({
       '/reports/free': '0.01',

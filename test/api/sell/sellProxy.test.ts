@@ -97,7 +97,7 @@ test('a buyer who disconnects before the response begins gets the stored respons
 })
 
 for (const status of [408, 425, 429, 503]) {
-  test(`a response of the origin server with status ${status} uses up no payment, and the buyer hears when to repeat the request`, async () => {
+  test(`if the origin server responds with status ${status}, the payment is not used up, and the buyer is told when to repeat the request`, async () => {
     const shop = open(() =>
       shop.runs === 1
         ? new Response('slow down', { status, headers: { 'retry-after': '7' } })
@@ -117,7 +117,7 @@ for (const status of [408, 425, 429, 503]) {
   })
 }
 
-test('a redirect to the same path with or without a final slash is not sold, unless the new path is for sale', async () => {
+test('a redirect that only adds or removes a final slash is not sold, unless the new path is for sale', async () => {
   const host = 'shop.example'
   for (const [asked, location, missing] of [
     ['/docs', '/docs/', '/docs/'],

@@ -19,7 +19,7 @@ test('an IPv6 /64 network may open as many SMTP connections as one IP address, a
   expect(admitted('2001:db8:1::1')).toBe(true)
 })
 
-test('if a new SMTP connection needs room, the connection that is idle longest is closed in the network with the most connections', () => {
+test('if a new SMTP connection needs a place, the listener closes the longest idle connection of the network with the most connections', () => {
   const limits = new ConnectionLimits({ max: 4, perAddressMax: 10 })
   const ended: string[] = []
   const enter = (address: string, name: string, activeMs: number) => {
@@ -37,7 +37,7 @@ test('if a new SMTP connection needs room, the connection that is idle longest i
   expect(ended).toEqual(['idle'])
 })
 
-test('if the end of an SMTP connection is reported twice, the limit frees only one place', () => {
+test('if the end of an SMTP connection is reported twice, only one place becomes free', () => {
   const limits = new ConnectionLimits({ max: 1, perAddressMax: 1 })
   const guest = limits.enter('10.0.0.1', never)!
   limits.leave(guest)
@@ -46,20 +46,20 @@ test('if the end of an SMTP connection is reported twice, the limit frees only o
   expect(limits.enter('10.0.0.2', never)).toBeNull()
 })
 
-test('a connection of a mail service counts for its inbox once the inbox is known, and the mail service may open another', () => {
+test('once the inbox of a mail service’s connection is known, the connection counts for the inbox, and the mail service may open another', () => {
   const limits = new ConnectionLimits({ max: 100, perAddressMax: 2 })
   const open = () => limits.enter('192.0.2.1', never)
   const deliver = (...inboxes: string[]) =>
     limits.countAs(open()!, inboxes.map(inboxSharer)).map(({ name }) => name.split(' ').at(-1))
   expect([deliver('flooded'), deliver('flooded')]).toEqual([['flooded'], ['flooded']])
   expect([deliver('other'), deliver('third', 'flooded')]).toEqual([['other'], ['third']])
-  // Without room for its inbox, a connection still counts for the mail service.
+  // If the share of its inbox is full, the connection still counts for the mail service.
   expect(deliver('flooded')).toEqual([])
   expect([open() === null, open()]).toEqual([false, null])
   expect(limits.count()).toBe(6)
 })
 
-test('a connection that has left to make room stays away when its inbox becomes known', () => {
+test('a closed connection is not counted again when its inbox becomes known', () => {
   const limits = new ConnectionLimits({ max: 2, perAddressMax: 2 })
   const left = limits.enter('192.0.2.1', never)!
   limits.leave(left)

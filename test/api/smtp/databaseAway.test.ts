@@ -3,7 +3,7 @@ import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, waitForMessages } from '../../support/service.ts'
 import '../../support/long.ts'
 
-test('while PostgreSQL is unreachable, mail to known addresses is accepted, unknown addresses get 451, and all mail arrives later', async () => {
+test('while PostgreSQL is unreachable, mail to known addresses is accepted, unknown addresses get 451, and the accepted mail arrives later', async () => {
   await using service = await startTestService({ proxied: true })
   const agent = await service.newAgent()
   const port = service.smtp!.port

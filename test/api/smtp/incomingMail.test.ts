@@ -1,4 +1,4 @@
-/** Tests that networks share the disk space for incomplete large mails, and that a new network gets space. */
+/** Tests that networks share the disk space for incomplete large mails, and that a new network also gets some. */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,8 +17,8 @@ afterEach(async () => {
 })
 
 /**
- * Limits incomplete mails to 8 MB for all networks together, to 5 MB for one sharer, and to `loadedMb` MB for complete
- * mails in memory.
+ * Limits incomplete mails to 8 MB for all networks together and to 5 MB for one sharer (network or inbox). Limits
+ * complete mails in memory to `loadedMb` MB.
  */
 function mails(loadedMb = 8) {
   const folder = mkdtempSync(join(tmpdir(), 'purser-incoming-'))
@@ -57,7 +57,7 @@ test('if one network alone uses up the total limit, no mail of another network i
   expect([isTaken, ended]).toEqual([true, []])
 })
 
-test('the incomplete mails of one network stay below the byte limit for a network, and a discarded mail frees its bytes', async () => {
+test('the incomplete mails of one network stay below the byte limit of a network, and a discarded mail frees its bytes', async () => {
   const { begin, ended } = mails()
   const first = await begin('first', '10.0.1.1', 3)
   expect((await begin('second', '10.0.1.1', 3)).isTaken).toBe(false)
@@ -67,7 +67,7 @@ test('the incomplete mails of one network stay below the byte limit for a networ
   expect(ended).toEqual([])
 })
 
-test('incomplete mails of a mail service use the bytes of their inboxes, so that a flooded inbox leaves room for others', async () => {
+test('incomplete mails of a mail provider count for their inboxes, so that a flooded inbox leaves room for others', async () => {
   const { beginFor, ended } = mails()
   const [flooded, other] = [inboxSharer('flooded'), inboxSharer('other')]
   await beginFor('first', [flooded], 3)
@@ -77,7 +77,7 @@ test('incomplete mails of a mail service use the bytes of their inboxes, so that
   expect(ended).not.toContain('quiet')
 })
 
-test('a body below its guaranteed size is taken, although the others of its sharer use all their bytes', async () => {
+test('a body below its guaranteed size is accepted, even if other mails of the same sharer use up all its bytes', async () => {
   const { beginFor } = mails()
   const key = { name: 'inbound key', factor: 1 }
   await beginFor('large', [key], 5)
@@ -107,7 +107,7 @@ test('a large mail that arrives in parts is complete and in the right order when
 test('a listener deletes the incomplete mails of listeners that no longer run, and keeps those of running listeners', () => {
   const folder = mkdtempSync(join(tmpdir(), 'purser-incoming-'))
   folders.push(folder)
-  // On Linux, the number of a process is never above 2^22.
+  // On Linux, a process id is never above 2^22, so no process has this id.
   const names = ['incoming-5000000', `incoming-${process.ppid}`, `incoming-${process.pid}`, 'spool']
   for (const name of names) mkdirSync(join(folder, name, 'mail'), { recursive: true })
   const incoming = new IncomingMails(folder, { take: () => 0 } as unknown as Pace)
@@ -117,7 +117,7 @@ test('a listener deletes the incomplete mails of listeners that no longer run, a
   expect(readdirSync(folder).toSorted()).toEqual([`incoming-${process.ppid}`, 'spool'])
 })
 
-test('complete large mails wait on disk until the memory has room for them, and a single mail above the limit has room', async () => {
+test('complete large mails wait on disk until the memory has room for them, and a mail above the whole limit is loaded alone', async () => {
   const { begin } = mails(3)
   const [first, second, third] = await Promise.all([
     begin('a', '10.0.1.1', 2),
@@ -130,7 +130,7 @@ test('complete large mails wait on disk until the memory has room for them, and 
     isLoaded = true
     return bytes
   })
-  // The third mail has room beside the first mail, so it does not wait.
+  // The third mail fits into memory beside the first mail, so it does not wait.
   expect((await third.mail.bytes()).length).toBe(MB)
   expect(isLoaded).toBe(false)
   await third.mail.discard()

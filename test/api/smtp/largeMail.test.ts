@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, waitForMessages } from '../../support/service.ts'
 
-test('the listener reads a large mail at a limited rate, so that small mails overtake it', async () => {
+test('the listener reads a large mail at a limited rate, so that small mails arrive earlier', async () => {
   await using service = await startTestService({ env: { SMTP_LARGE_KB_PER_S: '4' } })
   const agent = await service.newAgent()
   const { port } = service.smtp!

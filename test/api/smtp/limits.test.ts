@@ -34,7 +34,7 @@ test('the number of SMTP connections of an IP address is limited, and a closed c
     ]
     for (let n = 0; n < 5; n++)
       expect(await greeting()).toStartWith('421 4.7.0 Too many connections')
-    // The listener still serves SMTP connections that are already open.
+    // The listener still serves the SMTP connections that are already open.
     expect(await talks[0]!.say('NOOP')).toStartWith('250')
     await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
     await waitFor('room', async () => (await greeting()).startsWith('220'))
@@ -71,26 +71,29 @@ test('unfinished mails of one IP address cannot use up the space for mails of ot
   )
 })
 
-testWhole('four addresses with unfinished messages leave room for a fifth', async () => {
-  await using own = await startTestService({ workers: false })
-  const agent = await own.newAgent()
-  const { port } = own.smtp!
-  const bytes = Buffer.alloc(34 * 1024 * 1024, `${'x'.repeat(98)}\r\n`)
-  const talks = []
-  for (let n = 0; n < 32; n++) {
-    const talk = await talkSmtp(port, `127.0.1.${1 + (n % 4)}`)
-    talks.push(talk)
-    await talk.say('MAIL FROM:<a@example.com>')
-    await talk.say(`RCPT TO:<${agent.address}>`)
-    await talk.say('DATA')
-    talk.write(bytes)
-  }
-  const mail = `Subject: x\n\n${`${'x'.repeat(98)}\n`.repeat(100_000)}`
-  expect(await deliverRaw(port, agent.address, mail)).toStartWith('250')
-  await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
-})
+testWhole(
+  'unfinished messages of four addresses leave room for a message of a fifth address',
+  async () => {
+    await using own = await startTestService({ workers: false })
+    const agent = await own.newAgent()
+    const { port } = own.smtp!
+    const bytes = Buffer.alloc(34 * 1024 * 1024, `${'x'.repeat(98)}\r\n`)
+    const talks = []
+    for (let n = 0; n < 32; n++) {
+      const talk = await talkSmtp(port, `127.0.1.${1 + (n % 4)}`)
+      talks.push(talk)
+      await talk.say('MAIL FROM:<a@example.com>')
+      await talk.say(`RCPT TO:<${agent.address}>`)
+      await talk.say('DATA')
+      talk.write(bytes)
+    }
+    const mail = `Subject: x\n\n${`${'x'.repeat(98)}\n`.repeat(100_000)}`
+    expect(await deliverRaw(port, agent.address, mail)).toStartWith('250')
+    await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
+  },
+)
 
-test('idle SMTP connections from four IP addresses are closed if a new connection needs room', async () => {
+test('if a new SMTP connection needs a place, idle connections of four other IP addresses are closed', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MAX_CONNECTIONS: '20', SMTP_MAX_CONNECTIONS_PER_IP: '10' },
@@ -126,7 +129,7 @@ test('an SMTP client cannot guess inbox addresses by opening many connections', 
   expect(await deliverRaw(port, agent.address, 'Subject: x\n\nx\n')).toStartWith('250')
 })
 
-test('the number of mails in a minute is limited for each IP address and for each inbox', async () => {
+test('the number of mails per minute is limited for each IP address and for each inbox', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MESSAGES_PER_IP: '3', SMTP_MESSAGES_PER_INBOX: '5' },

@@ -5,7 +5,7 @@ import { messagePath, startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 
-test('after the SMTP reply 250, a mail arrives exactly once, whichever database round trip of the listener is cut', async () => {
+test('after the SMTP reply 250, a mail arrives exactly once, whichever of the listener’s database round trips is interrupted', async () => {
   const { proxy, through } = proxyThrough()
   await using service = await startTestService({ pools: ['inbound'], through: { smtp: through } })
   for (const moment of MOMENTS) {

@@ -98,7 +98,7 @@ test('8-bit text is decoded with the charset that the mail declares', async () =
   expect(item.text.trim()).toBe('Café')
 })
 
-test('if the same mail is received twice, the inbox shows it once, even if it arrives by another route', async () => {
+test('if the same mail is received twice, the inbox shows it once, even if the second copy came by another route', async () => {
   const agent = await service.newAgent()
   const text = raw(agent.address, 'Message-ID: <twice@example.com>')
   await deliver(agent.address, `Received: from a by b; Mon, 5 Jan 2026 09:30:00 +0000\n${text}`)
@@ -144,7 +144,7 @@ test('a different message with the same Message-ID gets its own id in the same t
   expect(body.messageId).toBe('<same.1@example.com>')
 })
 
-test('two inboxes can each contain their own message with the same Message-ID', async () => {
+test('two inboxes can each have a different message with the same Message-ID', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await service.deliver({
     from: 'ada@example.com',

@@ -1,4 +1,7 @@
-/** Tests how many mails a network may send, how many mails an inbox may receive, and which networks guess addresses. */
+/**
+ * Tests how many mails a network may send, how many mails an inbox may receive, and which networks count as guessing
+ * addresses.
+ */
 import { describe, expect, test } from 'bun:test'
 import { SenderRates } from '../../../api/smtp/senderRates.ts'
 
@@ -15,8 +18,8 @@ const times = (count: number, run: () => void) => {
   for (let n = 0; n < count; n++) run()
 }
 
-describe('a network sends mails', () => {
-  test('each network may send a fixed number of mails a minute, and one network does not use up another network’s number', () => {
+describe('the limits of a network that sends mails', () => {
+  test('each network may send a fixed number of mails a minute, and one network does not reduce the number of another', () => {
     const { clock, made } = rates({ messagesPerIp: 2 })
     made.count(ONE, [])
     expect(made.takesFrom(ONE)).toBe(true)
@@ -44,9 +47,9 @@ describe('a network sends mails', () => {
   })
 })
 
-describe('an inbox receives mails', () => {
+describe('the limits of an inbox that receives mails', () => {
   const MAX = 200
-  /** Says that 1 % of the limit of an inbox is the least share of each network. */
+  /** Holds the number of mails that each network may always send to an inbox: 1 % of the limit of the inbox. */
   const LEAST = MAX / 100
 
   test('each inbox receives at most a fixed number of mails a minute from one network', () => {
@@ -61,7 +64,7 @@ describe('an inbox receives mails', () => {
     expect(made.takesFor('inbox', ONE)).toBe(true)
   })
 
-  test('a network that floods an inbox leaves each other network its least share of the inbox', () => {
+  test('if one network floods an inbox, each other network may still send its guaranteed number of mails to this inbox', () => {
     const { made } = rates({ messagesPerInbox: MAX })
     times(MAX, () => made.count(ONE, ['inbox']))
     for (const address of [OTHER, null]) {
@@ -74,7 +77,7 @@ describe('an inbox receives mails', () => {
     expect(made.takesFor('second', OTHER)).toBe(true)
   })
 
-  test('an IPv6 site that floods an inbox has four least shares, not one for each of its networks', () => {
+  test('an IPv6 site that floods an inbox has the guaranteed number of four networks, and not of all its networks', () => {
     const { made } = rates({ messagesPerInbox: MAX })
     const address = (network: number) => `2001:db8:1:${network}::1`
     times(MAX, () => made.count(ONE, ['inbox']))
@@ -100,14 +103,14 @@ describe('an inbox receives mails', () => {
     expect(taken).toBe(2 * MAX)
   })
 
-  test('even a limit below 100 mails leaves each network a least share of one mail', () => {
+  test('even if the limit of an inbox is below 100 mails, each network may send it at least one mail', () => {
     const { made } = rates({ messagesPerInbox: 2 })
     times(2, () => made.count(ONE, ['inbox']))
     expect([made.takesFor('inbox', ONE), made.takesFor('inbox', OTHER)]).toEqual([false, true])
   })
 })
 
-test('after a hundred unknown recipients in ten minutes, the listener treats a network as guessing addresses', () => {
+test('after a hundred unknown recipients in ten minutes, the listener treats a network as one that guesses addresses', () => {
   const { clock, made } = rates()
   times(99, () => made.countUnknown(ONE))
   expect(made.isGuessing(ONE)).toBe(false)

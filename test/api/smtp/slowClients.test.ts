@@ -14,9 +14,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 
 /**
- * Holds the time of silence, in milliseconds, after which the listener ends a connection. The allowed silence is much
- * longer than the pause of the test client between two bytes, so even on a busy machine the client never counts as
- * silent.
+ * Sets the milliseconds of silence after which the listener ends a connection. This time is much longer than the test
+ * client's pause between two bytes, so the client never counts as silent, even on a busy machine.
  */
 const SILENT_MS = 500
 const CONNECTION_MS = 2_000
@@ -88,8 +87,7 @@ test('an SMTP client that sends single bytes slowly is disconnected, and does no
 
 /**
  * Sends the head of an HTTP request.
- * @param text is sent again and again as the request body, which never ends. If `text` is empty, the client sends
- * nothing.
+ * @param text is sent repeatedly as the request body, which never ends. If `text` is empty, the client sends nothing.
  */
 async function httpClient(port: number, text: string) {
   const socket = connect(port, '127.0.0.1')

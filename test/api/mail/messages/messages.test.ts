@@ -105,14 +105,14 @@ test('an invalid page token is refused', async () => {
   }
 })
 
-test('the last page of a list has no page token, even when the page is full', async () => {
+test('the last page of a list has no page token, even if the page is full', async () => {
   const agent = await agentWithMessages(4)
   const first = (await agent.get('/v0/messages?limit=2')).body
   const second = (await agent.get(`/v0/messages?limit=2&pageToken=${first.nextPageToken}`)).body
   expect([second.count, 'nextPageToken' in second]).toEqual([2, false])
 })
 
-test('a page has fewer messages than requested if the messages are large, and all pages together contain every message', async () => {
+test('a page has fewer messages than requested if the messages are large, and the pages together contain every message', async () => {
   const agent = await service.newAgent()
   const text = 'x'.repeat(1_900_000)
   for (let n = 0; n < 8; n++) {
@@ -209,7 +209,7 @@ test('concurrent label changes lose no label', async () => {
   expect(body.labels).toHaveLength(31)
 })
 
-test('a message is found under every URL spelling of its id, but only in its own project', async () => {
+test('every URL spelling of a message id finds the message, but only in its own project', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const bare = messageId.slice(1, -1)

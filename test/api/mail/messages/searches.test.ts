@@ -4,7 +4,7 @@ import { createPool } from '../../../../sql/db.ts'
 import { SearchTimeoutError } from '../../../../sql/mail/search/hits.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
 
-test('a search that takes too long gets status 400 with advice, and a later search still works', async () => {
+test('a search that takes too long gets status 400 with advice, and does not prevent a later search', async () => {
   await using database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, name: 'test', statementTimeoutMs: 20 })
   const searches = createSearches(pool, 1)
@@ -22,7 +22,7 @@ test('a search that takes too long gets status 400 with advice, and a later sear
   await pool.end()
 })
 
-test('if a search failed because the database stood still for a time, the service repeats the search once', async () => {
+test('if a search fails because the database did not answer for a time, the service repeats the search once', async () => {
   await using database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, name: 'test', statementTimeoutMs: 20 })
   const searches = createSearches(pool, 1)

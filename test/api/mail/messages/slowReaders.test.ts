@@ -1,4 +1,4 @@
-/** Tests that clients which do not read their responses do not fill the memory of the API process. */
+/** Tests that clients that do not read their responses cannot fill the memory of the API process. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 
@@ -15,7 +15,7 @@ import {
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/long.ts'
 
-/** Holds the milliseconds of the clock that gives projects back their time for costly reads. */
+/** Holds the time in milliseconds of the test clock, by which projects get back their time for costly reads. */
 let paceMs = 0
 let service: TestService
 beforeAll(async () => {
@@ -29,7 +29,7 @@ const MAIL = (megabytes: number) =>
     'Content-Type: multipart/mixed; boundary=b',
     '',
     '--b',
-    // The sender of a mail chooses the media type, also the type of the responses of this API.
+    // The sender of a mail chooses its media type, which may equal the media type of this API's responses.
     'Content-Type: application/json; name=a.json',
     'Content-Disposition: attachment; filename=a.json',
     '',
@@ -64,7 +64,7 @@ async function readNothing(agent: Agent, path: string): Promise<{ socket: Socket
 }
 
 testWhole(
-  'connections that do not read large contents get a limited part of the memory, and other projects still read',
+  'responses with large contents that clients do not read get a limited part of the memory, and other projects can still read',
   async () => {
     const { agent, mail } = await holding(25)
     const other = await holding(1)
@@ -83,7 +83,7 @@ testWhole(
       expect([refused.status, refused.body.error]).toEqual([503, 'unavailable'])
       expect(refused.headers.get('retry-after')).toBe('2')
     }
-    // Small responses of the same project, and large contents of another project, are not refused.
+    // Requests for small responses of the same project, and for large contents of another project, are not refused.
     expect((await agent.get('/v0/messages')).status).toBe(200)
     const whole = await fetch(`${service.url}${RAW}`, {
       headers: { authorization: `Bearer ${other.agent.key}` },
@@ -98,7 +98,7 @@ testWhole(
   },
 )
 
-test('connections that do not read large lists get a limited part of the memory', async () => {
+test('responses with large lists that clients do not read get a limited part of the memory', async () => {
   const agent = await service.newAgent()
   const other = await service.newAgent()
   for (const inbox of [agent, other]) {
@@ -133,7 +133,7 @@ test('connections that do not read large lists get a limited part of the memory'
     const { status } = await agent.get(list)
     return status === 200
   })
-  // The clock stands still, so that the project gets no time back on a slow machine.
+  // The test clock stands still, so that the project gets no time back on a slow machine.
   await waitFor('the reads of the project to be paced', async () => {
     const response = await fetch(service.url + list, {
       headers: { authorization: `Bearer ${agent.key}` },
@@ -148,10 +148,10 @@ test('connections that do not read large lists get a limited part of the memory'
   expect((await other.get(list)).body.messages).toHaveLength(1)
 })
 
-test('HEAD requests of large contents hold no memory after their responses', async () => {
+test('HEAD requests for large contents occupy no memory after their responses', async () => {
   const { agent } = await holding(1)
   const headers = { authorization: `Bearer ${agent.key}` }
-  // A project may hold 128 MB, so the contents of 140 requests would be too large.
+  // The memory limit of a project is 128 MB, so the contents of 140 requests are too large.
   for (const path of [RAW, ATTACHMENT]) {
     const whole = await fetch(service.url + path, { headers })
     const { byteLength: length } = await whole.arrayBuffer()

@@ -66,7 +66,7 @@ test('the deletion or labelling of a thread requires mail:manage in the project 
   expect((await agent.get(messagePath('<s1@example.com>'))).status).toBe(200)
 })
 
-test('message counts stay correct while messages arrive in a thread that is just being deleted', async () => {
+test('message counts stay correct if messages arrive while their thread is being deleted', async () => {
   const agent = await newThread(service, ['r0'])
   const [{ threadId }] = await listThreads(agent)
   const arriving = Array.from({ length: 20 }, (_, n) =>
@@ -77,7 +77,8 @@ test('message counts stay correct while messages arrive in a thread that is just
     agent.delete(`/v0/threads/${threadId}`),
     ...arriving.slice(10),
   ])
-  // The service has replied 250 to this mail, but the mail may still be in the spool (the file of accepted mail).
+  // The service has replied 250 to this mail, but may not have stored it in the database yet. The mail may still be in
+  // the spool (the file of accepted mail).
   await waitFor('all mails to be stored or deleted', async () => {
     const { rows } = await service.database.pool.query(
       `select (select count(*) from messages where project_id = $1)

@@ -64,7 +64,7 @@ test('the thread list shows the most recently updated thread first', async () =>
   expect(await order()).toEqual([one.threadId, two.threadId])
 })
 
-test('if threads move to the top while a client reads the list in pages, each thread still appears once', async () => {
+test('if threads move to the top while a client reads the list in pages, the client still gets each thread once', async () => {
   const agent = await service.newAgent()
   const sent = []
   for (let n = 0; n < 30; n++) sent.push(await send(agent, `t${n}`))
@@ -77,7 +77,7 @@ test('if threads move to the top while a client reads the list in pages, each th
     )
     seen.push(...body.threads.map((thread: any) => thread.threadId))
     token = body.nextPageToken
-    // The oldest threads, which no page has shown so far, move ahead of the page cursor, and new threads appear.
+    // The oldest threads, which the client has not seen so far, move ahead of the page cursor, and new threads appear.
     for (let n = 0; n < 2 && oldest < 12; n++, oldest++) {
       await agent.post(`${messagePath(sent[oldest].messageId)}/reply`, { text: 'bump' })
     }

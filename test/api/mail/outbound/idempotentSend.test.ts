@@ -56,7 +56,7 @@ test('a reply that is repeated with the same Idempotency-Key gets the first resp
   expect((await countSent(agent)).messages).toBe(1)
 })
 
-test('if an Idempotency-Key was used, a different send request with it gets status 409 and sends no mail', async () => {
+test('if another send request has used an Idempotency-Key, a different request with this key gets status 409 and sends no mail', async () => {
   const agent = await service.newAgent()
   const { messageId } = (await agent.post('/v0/messages/send', MAIL, keyed('k'))).body
   for (const [path, body] of [
@@ -95,7 +95,7 @@ test('if a send request is refused, its Idempotency-Key can be used again', asyn
   expect((await agent.post('/v0/messages/send', MAIL, keyed('k'))).status).toBe(201)
 })
 
-test('equal send requests that two API processes get at the same time send one mail and all get the same response', async () => {
+test('if two API processes get equal send requests at the same time, only one mail is sent, and all requests get the same response', async () => {
   const agent = await service.newAgent()
   const { startApi } = await import('../../../../api/http/server.ts')
   const { createClient, silentLog } = await import('../../../support/service.ts')
@@ -132,7 +132,7 @@ test('an Idempotency-Key can be used again after 24 hours', async () => {
   expect(again.body).toEqual(later.body)
 })
 
-test('in MCP the Idempotency-Key is an argument of the tool, and has the same effect as the HTTP header', async () => {
+test('in MCP the Idempotency-Key is an argument of the tool, with the same effect as the HTTP header', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const first = await callTool(mcp, 'mail.send', { ...MAIL, idempotencyKey: 'k' })

@@ -1,4 +1,4 @@
-/** Tests to whom a reply goes. */
+/** Tests which recipients a reply has. */
 import { expect, test } from 'bun:test'
 import { replyRecipients } from '../../../../api/mail/outbound/replyRecipients.ts'
 import { RECIPIENTS_MAX } from '../../../../api/mail/outbound/sendInput.ts'
@@ -69,7 +69,7 @@ test('a reply to all may have fifty recipients, and no more', () => {
   )
 })
 
-test('a mail without a valid sender cannot be replied to', () => {
+test('a mail without a valid sender address cannot be answered', () => {
   for (const changes of [{ from: [] }, { from: ['nobody'] }, { from: [], replyTo: ['nobody'] }])
     expect(() => recipients(changes)).toThrow('The message has no sender that can be replied to')
 })

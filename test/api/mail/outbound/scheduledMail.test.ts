@@ -70,7 +70,7 @@ test('a mail with sendAt is sent at that time, and not earlier', async () => {
   expect(done.labels).toEqual(['sent'])
 })
 
-test('a reply with sendAt is scheduled, and a call that is repeated after this time gets the same response', async () => {
+test('a reply with sendAt is scheduled, and the same call after this time gets the same response', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const reply = { text: 'Later', sendAt: inMs(3_000) }
@@ -129,7 +129,7 @@ test('a scheduled mail that is deleted leaves no job in the queue', async () => 
   expect(left.rowCount).toBe(0)
 })
 
-test('a mail that is being sent cannot be cancelled', async () => {
+test('once the sending of a mail has begun, the mail cannot be cancelled', async () => {
   const agent = await service.newAgent()
   const { messageId } = await sendMail(agent)
   await untilStatus(agent, messageId, 'sent')
@@ -137,7 +137,7 @@ test('a mail that is being sent cannot be cancelled', async () => {
   expect([status, body.error]).toEqual([409, 'conflict'])
 })
 
-test('if a scheduled mail is cancelled exactly when it is due, it is either cancelled or sent, but never both', async () => {
+test('if a scheduled mail is cancelled exactly when it is due, it is either cancelled or sent, but not both', async () => {
   const agent = await service.newAgent()
   const ends = await Promise.all(
     Array.from({ length: 12 }, async (_, n) => {
@@ -159,7 +159,7 @@ test('if a scheduled mail is cancelled exactly when it is due, it is either canc
   }
 })
 
-test('a scheduled mail is sent although the worker that handled it was killed', async () => {
+test('if the worker that handles a scheduled mail is killed, the mail is still sent', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   const env = {

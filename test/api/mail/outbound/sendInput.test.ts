@@ -22,7 +22,7 @@ const faultOf = (run: () => unknown) => {
 const MIB = 1024 * 1024
 const DAY_MS = 24 * 60 * 60 * 1000
 
-describe('the service reads the mailboxes of a mail', () => {
+describe('the mailboxes in the fields to, cc and bcc of a mail', () => {
   test('a mailbox has an address and an optional name, and two addresses that differ only in letter case count as one', () => {
     expect(readMailboxes('to', ['Ada <ada@a.example>', 'bob@a.example', 'ADA@a.example'])).toEqual([
       { address: 'ADA@a.example', name: null },
@@ -44,7 +44,7 @@ describe('the service reads the mailboxes of a mail', () => {
     expect(of('zoë')).toMatchObject([400, expect.stringContaining('one email address')])
   })
 
-  test('mailbox names are stored by address, and are null if no mailbox has a name', () => {
+  test('the names of mailboxes are stored by address, and the stored value is null if no mailbox has a name', () => {
     expect(namesOf(readMailboxes('to', ['Ada <ada@a.example>', 'bob@a.example']))).toEqual({
       'ada@a.example': 'Ada',
     })
@@ -59,7 +59,7 @@ describe('the service reads the mailboxes of a mail', () => {
   })
 })
 
-describe('the service reads an attachment of a mail to send', () => {
+describe('reading an attachment of a mail to send', () => {
   const file = { filename: 'a.txt', contentType: 'text/plain', content: 'YQ==' }
   const fault = (...given: Partial<typeof file & { contentId: string }>[]) =>
     faultOf(() => readAttachments(given.map((one) => ({ ...file, ...one }))))
@@ -72,7 +72,7 @@ describe('the service reads an attachment of a mail to send', () => {
     expect(readAttachments()).toEqual([])
   })
 
-  test('an attachment needs a media type that is not multipart', () => {
+  test('the media type of an attachment is required and must not be multipart', () => {
     const message = 'must be a media type such as application/pdf, and not multipart'
     for (const contentType of ['', 'text', 'multipart/mixed', 'text/plain\r\nx: y']) {
       expect(fault({}, { contentType })).toEqual([400, `attachments[1].contentType ${message}`])
@@ -110,12 +110,12 @@ describe('the service reads an attachment of a mail to send', () => {
   })
 })
 
-describe('the service reads the further header fields of a mail', () => {
-  test('the field headers of a mail, for further header fields, is optional', () => {
+describe('reading the additional header fields of a mail', () => {
+  test('the field `headers` of a mail, which holds additional header fields, is optional', () => {
     expect(readHeaders(undefined, false)).toBeNull()
   })
 
-  test('the field headers of a mail is read, and the error for a forbidden header names the header', () => {
+  test('the service reads the field `headers` of a mail, and the error for a forbidden header names this header', () => {
     expect(readHeaders({ 'X-Order': '5521' }, false)).toEqual({ 'X-Order': '5521' })
     expect(faultOf(() => readHeaders({ Bcc: 'a@a.example' }, false))).toMatchObject([
       400,
@@ -135,7 +135,7 @@ describe('the service reads the unsubscribe setting of a mail', () => {
     expect(readUnsubscribe(undefined)).toBeNull()
   })
 
-  test('the unsubscribe setting is refused if its URL or its mail address is wrong, even if the other is right', () => {
+  test('the unsubscribe setting is refused if its URL or its mail address is wrong, even if the other value is right', () => {
     expect(fault({ url: 'http://a.example/u', mailto: 'leave@a.example' })).toEqual([
       400,
       'unsubscribe.url must be an https URL of at most 900 characters',
@@ -148,11 +148,11 @@ describe('the service reads the unsubscribe setting of a mail', () => {
   })
 })
 
-describe('the service reads the time at which a mail is sent', () => {
+describe('reading the time at which a mail is to be sent', () => {
   const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
   const RANGE = [400, 'sendAt must lie in the future, at most 366 days ahead']
 
-  test('a mail whose request has no sendAt has no time of sending', () => {
+  test('a mail without sendAt in its request has no scheduled time', () => {
     expect(readSendAt(undefined)).toBeNull()
   })
 

@@ -27,7 +27,7 @@ const used = async (projectId: string) => {
   return rows[0]
 }
 
-test('each recipient counts once against the send quota, and a send request beyond the quota gets status 429 until the next day', async () => {
+test('each recipient counts once against the send quota, and a send request above the quota gets status 429 until the next day', async () => {
   const agent = await service.newAgent()
   const first = await agent.post('/v0/messages/send', {
     ...mail(...people(15), 'A1@example.com'),
@@ -53,7 +53,7 @@ test('each recipient counts once against the send quota, and a send request beyo
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
   const other = await service.newAgent()
   expect((await other.post('/v0/messages/send', mail('x@example.com'))).status).toBe(201)
-  // The test changes the day of the stored send quotas to the previous day, as if a new day had begun.
+  // The test moves the stored send quotas to the previous day, as if a new day had begun.
   await service.database.pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [
     agent.project.id,
   ])
@@ -97,7 +97,7 @@ test('requests that are repeated or refused do not count against the send quota'
   expect(new Set(twins.map(({ status }) => status))).toEqual(new Set([201]))
   expect((await used(agent.project.id)).used).toBe(20)
   expect((await send('over', 'x@example.com')).status).toBe(429)
-  // A send call that is refused does not use up the Idempotency-Key, so the same call succeeds on the next day.
+  // A refused send call does not use up its Idempotency-Key, so the same call succeeds on the next day.
   await service.database.pool.query('update send_quotas set day = day - 1')
   await service.database.pool.query(
     `insert into suppressions (project_id, address, reason) values ($1, 'a0@example.com', 'bounce')`,
@@ -108,7 +108,7 @@ test('requests that are repeated or refused do not count against the send quota'
   expect((await used(agent.project.id)).used).toBe(3)
 })
 
-test('if a mail exceeds the send quota, several calls with one Idempotency-Key all get status 429', async () => {
+test('if several calls with one Idempotency-Key exceed the send quota, all of them get status 429', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', mail(...people(20)))
   const twins = await Promise.all(
@@ -120,7 +120,7 @@ test('if a mail exceeds the send quota, several calls with one Idempotency-Key a
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
 })
 
-test('a call that exceeds the send quota does not make concurrent calls within the quota fail', async () => {
+test('a call that exceeds the send quota does not affect concurrent calls that keep the quota', async () => {
   const agent = await service.newAgent()
   const wanted = [1, 1, 30, ...Array(10).fill(1), 30, 2]
   const answers = await Promise.all(

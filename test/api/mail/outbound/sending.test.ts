@@ -50,7 +50,7 @@ async function messageOf(messageId: string) {
   return rows[0]
 }
 
-describe('the API answers a send call', () => {
+describe('the response to a send call', () => {
   test('the response to a send call contains the mail and its thread, but not the text of the mail', async () => {
     const { status, body } = await agent.post(SEND, { ...MAIL, cc: ['Bob <bob@example.com>'] })
     expect([status, body]).toEqual([
@@ -80,7 +80,7 @@ describe('the API answers a send call', () => {
     })
   })
 
-  test('for a mail that must wait for its owner’s approval, the response to the send call has the label of waiting mail', async () => {
+  test('if a mail must wait for its owner’s approval, the response to the send call has the label held', async () => {
     const held = await sendMail(await heldAgent(service))
     expect([held.labels, held.deliveryStatus]).toEqual([['sent', 'held'], 'held'])
   })
@@ -110,7 +110,7 @@ test('the fields to, cc and bcc of a mail may name at most 50 recipients togethe
   ])
 })
 
-describe('the service refuses a recipient of a mail', () => {
+describe('refused recipients of a mail', () => {
   test('the response names each refused recipient with the reason, and the other recipients get the mail', async () => {
     const own = await service.newAgent()
     await suppress(own, 'ada@example.com', 'eve@example.com')
@@ -136,7 +136,7 @@ describe('the service refuses a recipient of a mail', () => {
     ])
   })
 
-  test('a rule against a recipient of replies does not affect new mail, and a rule against a recipient of new mail does not affect replies', async () => {
+  test('a block rule for replies does not affect new mail to the same recipient, and a block rule for new mail does not affect replies', async () => {
     const own = await service.newAgent()
     const { messageId } = await sendMail(own)
     const rule = { type: 'BLOCK', value: 'ada@example.com' }
@@ -182,8 +182,8 @@ test('a project whose storage is full cannot send mail', async () => {
   ])
 })
 
-describe('an agent replies to a message', () => {
-  test('a reply to a mail that the project itself sent goes to that mail’s recipients, in the same thread', async () => {
+describe('the reply of an agent to a message', () => {
+  test('a reply to a mail that the project itself sent goes to the recipients of that mail, in the same thread', async () => {
     const { messageId, threadId } = await sendMail(agent, { cc: ['bob@example.com'] })
     const { status, body } = await reply(messageId)
     expect([status, body]).toEqual([
@@ -209,7 +209,7 @@ describe('an agent replies to a message', () => {
     expect(toAll.body.cc).toEqual(['bob@example.com'])
   })
 
-  test('the subject of a reply has at most 998 characters, and a surrogate pair that this limit cuts is replaced', async () => {
+  test('the subject of a reply has at most 998 characters, and half a surrogate pair at the cut is replaced', async () => {
     const { messageId } = await sendMail(agent, { subject: `${'x'.repeat(993)}😀` })
     const { body } = await reply(messageId)
     expect(body.subject).toBe(`Re: ${'x'.repeat(993)}\ufffd`)
@@ -272,8 +272,8 @@ test('the calendar file of an invitation is the mail’s first attachment, and t
   expect(plain.event).toBeUndefined()
 })
 
-describe('a call uses an Idempotency-Key that an earlier call has used', () => {
-  test('a repeated send call gets the first response, even if the answered message was deleted after the first call', async () => {
+describe('a call with an Idempotency-Key that an earlier call has used', () => {
+  test('a repeated send call gets the first response, even if the answered message was deleted in the meantime', async () => {
     const { messageId } = await sendMail(agent)
     const first = await reply(messageId, {}, keyed('deleted'))
     await agent.delete(messagePath(messageId))
@@ -291,7 +291,7 @@ describe('a call uses an Idempotency-Key that an earlier call has used', () => {
     expect(await own.post(SEND, mail, keyed('k'))).toMatchObject({ status: 201, body: first.body })
   })
 
-  test('an Idempotency-Key that is used again causes a conflict if the mail, the kind of call or the answered message differs', async () => {
+  test('a call that reuses an Idempotency-Key gets a conflict if its mail, the kind of call or the answered message differs', async () => {
     const own = await service.newAgent()
     const [one, two] = [await sendMail(own), await sendMail(own)]
     await reply(one.messageId, {}, keyed('k'), own)
@@ -302,7 +302,7 @@ describe('a call uses an Idempotency-Key that an earlier call has used', () => {
     expect((await agent.post(SEND, MAIL, keyed('k'))).status).toBe(201)
   })
 
-  test('a repeated send call gets the first response, even if the project reached its daily limit after the first call', async () => {
+  test('a repeated send call gets the first response, even if the project reached its daily limit in the meantime', async () => {
     const own = await service.newAgent()
     const mail = { ...MAIL, to: people(50) }
     const twins = await Promise.all([1, 2, 3, 4, 5, 6].map(() => own.post(SEND, mail, keyed('k'))))
@@ -315,7 +315,7 @@ describe('a call uses an Idempotency-Key that an earlier call has used', () => {
   })
 })
 
-test('a draft is sent once, although the send calls have different Idempotency-Keys', async () => {
+test('a draft is sent only once, even if several send calls have different Idempotency-Keys', async () => {
   const { body: draft } = await agent.post(DRAFTS, MAIL)
   const send = (key: string) => agent.post(`${DRAFTS}/${draft.draftId}/send`, undefined, keyed(key))
   const first = await send('one')
@@ -323,7 +323,7 @@ test('a draft is sent once, although the send calls have different Idempotency-K
   expect((await send('two')).body).toEqual(first.body)
 })
 
-test('a draft is not sent if it changes during the send call', async () => {
+test('if a draft changes during the send call, the draft is not sent', async () => {
   const { draftId } = (await agent.post(DRAFTS, MAIL)).body
   const change = 'update drafts set version = version + 1 where id = $1'
   const [end] = await whileHeld(service.database.pool, change, [draftId], () => [
@@ -337,7 +337,7 @@ test('a draft is not sent if it changes during the send call', async () => {
   expect((await agent.post(`${DRAFTS}/${draftId}/send`)).status).toBe(201)
 })
 
-test('a send call for a project that is deleted at the same time is refused like a call with an invalid API key', async () => {
+test('if a project is deleted during a send call, the call is refused like a call with an invalid API key', async () => {
   const own = await service.newAgent()
   const deletion = `with locked as (select id from projects where id = $1 for update)
                     update projects p set deleted_at = now() from locked where p.id = locked.id`
@@ -347,7 +347,7 @@ test('a send call for a project that is deleted at the same time is refused like
   expect(errorOf(end!)).toEqual([401, 'unauthorized', 'Invalid API key'])
 })
 
-test('if a thread is deleted while a reply in the thread is being sent, the reply is refused because its original message is gone', async () => {
+test('if a thread is deleted during a reply in this thread, the reply is refused because its original message does not exist any more', async () => {
   const { messageId } = await sendMail(agent)
   const { thread_row: threadRow } = await messageOf(messageId)
   const deletion = 'delete from threads where row = $1'
@@ -357,7 +357,7 @@ test('if a thread is deleted while a reply in the thread is being sent, the repl
   expect(errorOf(end!)).toEqual([404, 'not_found', 'Message not found'])
 })
 
-test('if two fields name one recipient in different letter case, the recipient gets only one copy of the mail', async () => {
+test('if two fields name one recipient in different letter case, the recipient gets one copy of the mail', async () => {
   const own = await service.newAgent()
   const { body } = await own.post(SEND, {
     ...MAIL,

@@ -116,7 +116,7 @@ test('a reply delivers its attachments to another local inbox, and search finds 
   }
 })
 
-test('if a message is attached to a mail, it is sent as message/rfc822, or as plain bytes if its format is invalid', async () => {
+test('a message that is attached to a mail is sent as message/rfc822, or as plain bytes if its format is invalid', async () => {
   const agent = await service.newAgent()
   const plain = 'Subject: inner\r\nMessage-ID: <inner@example.com>\r\n\r\nHello\r\n'
   const rough = 'Subject: inner\n\nGrüße\n'
@@ -183,7 +183,7 @@ test('a send request with an invalid attachment gets status 400 and a message th
 })
 
 testWhole(
-  'the largest mail is sent; only attachments may exceed the default body limit',
+  'a mail of the maximum size is sent, and only attachments may make its request exceed the default body limit',
   async () => {
     const agent = await service.newAgent()
     const content = randomBytes(25 * 1024 * 1024)

@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('the stored original of a mail that was just sent has the same bytes as the copies that the recipients got', async () => {
+test('just after a mail is sent, its stored original has the same bytes as the copies that the recipients got', async () => {
   const agent = await service.newAgent()
   const html = '<p>Boundaries differ each time they are drawn.</p>'
   const sent = await Promise.all(Array.from({ length: 8 }, () => sendMail(agent, { html })))
@@ -31,7 +31,7 @@ test('the stored original of a mail that was just sent has the same bytes as the
   }
 })
 
-test('the original of a sent message is available before the first delivery attempt, and only to its own project', async () => {
+test('the original of a sent message can be read before the first delivery attempt, but only by its own project', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   const { messageId } = await sendMail(agent, { text: 'Grüße' })

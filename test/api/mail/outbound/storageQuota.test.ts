@@ -44,7 +44,7 @@ async function rcpt(to: string): Promise<string> {
 const send = (agent: Agent) =>
   agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 'x' })
 
-test('an inbox whose storage is full neither receives nor sends mail until messages are deleted', async () => {
+test('an inbox whose storage is full neither receives nor sends mail until its owner deletes messages', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   for (let n = 0; n < 2; n++) {
     expect(await deliverRaw(smtp.port, agent.address, mail(`mail ${n}`))).toStartWith('250')
@@ -99,7 +99,7 @@ test('while the recipient’s storage is full, mail from another project of the 
   expect((await other.get('/v0/messages?labels=received')).body.count).toBe(1)
 })
 
-test('if one recipient of a mail that comes over HTTP has a full inbox, the others get the mail, and the full inbox later, when it has room', async () => {
+test('if one recipient of a mail over HTTP has a full inbox, the others get the mail at once, and the full inbox gets it when it has room', async () => {
   const [full, other] = [await service.newAgent(), await service.newAgent()]
   expect((await send(full)).status).toBe(201)
   await setLimit(full, 1)
@@ -121,7 +121,7 @@ test('if one recipient of a mail that comes over HTTP has a full inbox, the othe
   expect((await other.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('the stored size of a project is always correct, whoever stores or deletes its messages', async () => {
+test('the stored size of a project stays correct, whichever process stores or deletes its messages', async () => {
   const { pool } = service.database
   const agents = await Promise.all(Array.from({ length: 4 }, () => service.newAgent()))
   await Promise.all(agents.flatMap((agent) => Array.from({ length: 10 }, () => send(agent))))
@@ -136,7 +136,7 @@ test('the stored size of a project is always correct, whoever stores or deletes 
   }
 })
 
-test('a project may have at most 1,000 open event streams and waits, and this limit does not affect another project', async () => {
+test('a project may have at most 1,000 open event streams and waits, and these do not reduce the number of another project', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { url, pool } = service.database
   const feed = startEventFeed(url, pool, silentLog)

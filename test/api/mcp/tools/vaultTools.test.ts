@@ -126,7 +126,7 @@ test('the errors of vault tools say how to fix a call and never contain a secret
   }
 })
 
-test('an API key with only the scope vault:read sees only the reading vault tools, and reads no secret of another project', async () => {
+test('an API key with only the scope vault:read sees only the read tools of the vault, and reads no secret of another project', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   await using mcp = await connectMcp(service.url, reader.key, '/mcp?names=underscore')
   const { tools } = await mcp.listTools()
@@ -159,7 +159,7 @@ test('MCP tools can use a secret and sign with a secret, but never return the se
   const input = { algorithm: 'hmac-sha256', text: 'x' }
   const signed = await callTool(mcp, 'vault.sign', { name: 'mac', ...input })
   expect(signed).toEqual((await agent.post(vaultPath('mac', '/sign'), input)).body)
-  // No worker runs in this test, so the use of the secret stays queued.
+  // No worker runs in this test, so the request that uses the secret stays queued.
   const first = await agent.post(vaultPath('held', '/use?timeout=0'), {
     request: { url: `${uri}/`, body: { password: '{{password}}' } },
   })

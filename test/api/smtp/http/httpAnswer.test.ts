@@ -1,4 +1,4 @@
-/** Tests which HTTP error a mail service gets for the SMTP reply of the listener. */
+/** Tests which HTTP error a mail provider gets for each SMTP reply of the listener. */
 import { expect, test } from 'bun:test'
 import { SmtpReply } from '../../../../api/smtp/acceptance.ts'
 import { HttpRefusal, refusalResponse, toRefusal } from '../../../../api/smtp/http/httpAnswer.ts'
@@ -18,7 +18,7 @@ test.each([
   },
 )
 
-test('an internal error, whose text the mail provider must not see, is not turned into an HTTP refusal', () => {
+test('an internal error is not shown to the mail provider as an HTTP refusal', () => {
   const refusal = new HttpRefusal(401, 'text')
   expect(toRefusal(refusal)).toBe(refusal)
   for (const error of [new Error('secret'), 'secret', null]) expect(toRefusal(error)).toBeNull()

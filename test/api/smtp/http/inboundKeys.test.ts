@@ -1,4 +1,4 @@
-/** Tests which keys a mail service may use to deliver mail by HTTP, and for which domain. */
+/** Tests which keys a mail provider may use to deliver mail by HTTP, and for which domain each key is valid. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import pg from 'pg'
 import { InboundKeys } from '../../../../api/smtp/http/inboundKeys.ts'
@@ -31,7 +31,7 @@ test('an inbound key from the operator’s settings may deliver mail for every d
   await expect(keys.find('a.example#1')).rejects.toThrow()
 })
 
-test('an inbound key of a domain delivers mail for this domain only, and has one secret for each key of the operator', async () => {
+test('an inbound key of a domain delivers mail for this domain only, and has one secret for each of the operator’s keys', async () => {
   const { keyId } = await newInboundSecret(pool, 'a.example')
   expect(await keysOf().find(keyId)).toEqual({
     secrets: SECRETS.map(({ secret }) => domainSecret(secret, keyId)),
@@ -49,7 +49,8 @@ test('an inbound key of a domain is refused after its revocation, and the domain
   expect((await keys.find(first.keyId))?.domain).toBe('b.example')
   await revokeInboundSecrets(pool, 'b.example')
   const second = await newInboundSecret(pool, 'b.example')
-  // The lookup of the unknown key reads all keys again, so that the cache no longer contains the revoked key.
+  // The lookup of the unknown key makes the process read all keys again, so its cache no longer contains the revoked
+  // key.
   expect((await keys.find(second.keyId))?.domain).toBe('b.example')
   expect(await keys.find(first.keyId)).toBeNull()
   expect((await keys.find(other.keyId))?.domain).toBe('c.example')

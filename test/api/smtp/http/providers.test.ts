@@ -39,7 +39,7 @@ const newSecret = async () => {
 const mailOf = (id: string) =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\nHi.\r\n`
 
-/** Creates a secret for Postmark's webhook, and texts of mails for one recipient in the form of this webhook. */
+/** Creates a secret for Postmark's webhook, and the webhook's request bodies for mails to one recipient. */
 async function postmarkHook(recipient: string) {
   const { postmarkUrl } = await newSecret()
   const url = new URL(postmarkUrl)
@@ -54,7 +54,7 @@ async function postmarkHook(recipient: string) {
   return { url, headers, textOf }
 }
 
-test('an inbound secret (for mail over HTTP) of a domain delivers mail to that domain only, and is shown once', async () => {
+test('an inbound secret (for mail over HTTP) of a domain delivers mail to this domain only, and is shown once', async () => {
   const agent = await service.newAgent()
   const { keyId, secret } = await newSecret()
   const send = (to: string[]) =>
@@ -98,7 +98,7 @@ test('after a domain gets a new inbound secret, the previous secret is valid for
   const leftH = (Date.parse(former.expiresAt) - Date.now()) / 3_600_000
   expect(leftH).toBeWithin(23.9, 24.1)
   await own.platform.delete(INBOUND)
-  // The listener did not use the two revoked secrets before their revocation, so its cache does not contain them.
+  // The listener has never used the two revoked secrets, so its cache does not contain them.
   expect((await send(first)).status).toBe(401)
   expect((await send(second)).status).toBe(401)
   const { body: third } = await own.platform.post(INBOUND)

@@ -78,7 +78,7 @@ test('an allow rule uses only the service’s own checks, and ignores the SPF re
   expect((await own.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('a repeated HTTP delivery of the same mail creates no second message', async () => {
+test('a repeated HTTP delivery of a mail creates no second message', async () => {
   const own = await service.newAgent()
   const request = signedRequest({ to: [own.address], mail: mailOf('twice') })
   expect((await handOver(port, request)).status).toBe(200)
@@ -161,7 +161,7 @@ test('mail over HTTP may have any envelope sender that SMTP accepts, such as a f
   expect(rows.map((row) => row.envelope_from)).toEqual(senders.flatMap((from) => [from, from]))
 })
 
-test('the response to an HTTP delivery names accepted and unknown recipients, and has status 404 if no recipient is known', async () => {
+test('the response to an HTTP delivery lists accepted and unknown recipients, and has status 404 if no recipient is known', async () => {
   const own = await service.newAgent()
   const some = await send({ to: ['nobody@mail.test', own.address], mail: mailOf('some') })
   expect(some).toMatchObject({
@@ -187,7 +187,7 @@ test('an HTTP delivery above the size limit gets status 413, with and without a 
   expect((await handOver(port, chunked)).status).toBe(413)
 })
 
-test('an HTTP delivery whose connection breaks stores no mail', async () => {
+test('if the connection of an HTTP delivery breaks, no mail is stored', async () => {
   const folder = join(service.config.dataDir, `incoming-${process.pid}`)
   const socket = begin(port, agent.address)
   await waitFor('an unfinished message', async () => readdirSync(folder).length === 1)
@@ -208,13 +208,13 @@ test('too many HTTP deliveries get status 503, and the refused mails are not sto
   const refused = await hand('two')
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '30'])
   expect(refused.body.message).toStartWith('4.2.1 ')
-  // A mail service delivers everybody's mail from one address, so SMTP_MESSAGES_PER_IP does not count here.
+  // A mail provider delivers everybody's mail from one address, so the limit SMTP_MESSAGES_PER_IP does not apply here.
   expect((await hand('three', other)).status).toBe(200)
   const messages = await waitForMessages(own, 1)
   expect(messages).toHaveLength(1)
 })
 
-test('the connections of mail over HTTP count for the receiving inbox, so that a flooded inbox delays no other inbox', async () => {
+test('connections that deliver mail over HTTP count for the receiving inbox, so that a flooded inbox delays no other inbox', async () => {
   await using narrow = await startTestService({
     env: { ...INBOUND_ENV, SMTP_MAX_CONNECTIONS_PER_IP: '2' },
   })

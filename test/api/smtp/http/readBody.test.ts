@@ -6,7 +6,7 @@ async function* arriving(chunks: number) {
 }
 const failure = (work: Promise<unknown>) => work.then(() => null).catch((error: Error) => error)
 
-test('a body is read to its end, unless it is too long', async () => {
+test('the body of an HTTP delivery is read to its end, and refused if it is too long', async () => {
   expect((await readBody(arriving(3), 30)).length).toBe(30)
   expect(await failure(readBody(arriving(4), 30))).toMatchObject({ responseCode: 552 })
 })

@@ -18,7 +18,7 @@ import { waitFor } from '../../../support/waitFor.ts'
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:mail'
 const CERTIFICATE_URL = 'https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-1.pem'
 const own = newRsaCertificate('sns.amazonaws.com')
-/** Holds the response of the fake Amazon SNS for each URL. */
+/** Maps each URL to the response of the fake Amazon SNS. */
 const answers = new Map([
   [CERTIFICATE_URL, own.ca],
   ['https://sns.eu-west-1.amazonaws.com/other.pem', newRsaCertificate('sns.evil.example').ca],
@@ -61,8 +61,8 @@ type Fields = Record<string, string>
 let messages = 0
 
 /**
- * Creates an SNS message with a signature as SNS makes it. The fields in `after` replace fields of the message after it
- * was signed, which makes the signature wrong.
+ * Creates a signed SNS message as SNS does. The fields in `after` are changed after the signing, so the signature
+ * becomes wrong.
  */
 function sns(
   message: unknown,
@@ -251,7 +251,7 @@ test('while the certificate of SNS cannot be fetched, a notification gets status
   expect((await post(body)).status).toBe(200)
 })
 
-test('if the URL of an SNS certificate returns something else, the service does not keep the response, and fetches it again later', async () => {
+test('if the certificate URL of SNS returns something else, the service does not keep this response, and fetches the URL again later', async () => {
   const SigningCertURL = 'https://sns.eu-west-1.amazonaws.com/late.pem'
   const body = sns(received('late'), { fields: { SigningCertURL } })
   answers.set(SigningCertURL, 'Please come again.')
@@ -260,18 +260,18 @@ test('if the URL of an SNS certificate returns something else, the service does 
   expect((await post(body)).status).toBe(200)
 })
 
-test('a notification of another kind than mail and bounces is taken without effect', async () => {
+test('a notification that is neither a mail nor a bounce is accepted without effect', async () => {
   const { status, body } = await post(sns({ notificationType: 'Delivery', mail: { source: 'a' } }))
   expect([status, body]).toEqual([200, { recorded: false }])
 })
 
-test('an error page of SNS is not read as a certificate', async () => {
+test('an error page of SNS does not count as a certificate', async () => {
   const page = async () => new Response('a page', { status: 502 })
   const asked = createAskSns(page as unknown as typeof fetch)('https://sns.test/x.pem', 100)
   expect(await asked.catch(String)).toBe('Error: SNS answers 502')
 })
 
-test('an SES notification is refused if its SES rule does not encode mail in Base64, because other encodings change bytes', async () => {
+test('an SES notification is refused if its SES rule does not use Base64 for mail, because other encodings change bytes', async () => {
   const { status, body } = await post(sns(received('utf8', { type: 'SNS', encoding: 'UTF8' })))
   expect([status, body.message]).toEqual([
     400,
@@ -279,7 +279,7 @@ test('an SES notification is refused if its SES rule does not encode mail in Bas
   ])
 })
 
-test('a bounce or complaint that SES reports affects exactly the sent mail that it is about', async () => {
+test('a bounce or complaint that SES reports affects only the sent mail that it names', async () => {
   const suppressed = async (one: Agent) =>
     (await one.get('/v0/suppressions')).body.suppressions.map(({ address, reason }: any) => [
       address,

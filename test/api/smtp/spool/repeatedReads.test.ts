@@ -1,6 +1,6 @@
 /**
- * Tests that the listener’s copies of addresses and of rules stay correct, although the listener hears of each change
- * only once.
+ * Tests that the listener’s copies of addresses and rules stay correct, although the listener is notified of each
+ * change only once.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -70,7 +70,7 @@ function heldPool() {
   return { pool, held }
 }
 
-test('the listener refuses a blocked sender even if it could not read the email rules at first', async () => {
+test('the listener refuses a blocked sender, even if its first read of the email rules failed', async () => {
   const projectId = await newProject(database.pool)
   const inbox = await addressOf(database.pool, projectId)
   const rule = { type: 'BLOCK', scope: 'RECEIVE', value: 'foe@example.com' } as const
@@ -85,7 +85,7 @@ test('the listener refuses a blocked sender even if it could not read the email 
   }
 })
 
-/** Runs `work` with an address book, after the address book has read an inbox. */
+/** Runs `work` with an address book (the listener's copy of the addresses) that has already read an inbox. */
 async function withBook(
   pool: Pool,
   work: (scene: {
@@ -112,7 +112,7 @@ async function withBook(
   }
 }
 
-test('if an inbox is deleted during a lookup, the listener’s copy of the addresses does not keep the inbox', async () => {
+test('if an inbox is deleted during its lookup, the listener’s copy of the addresses does not keep the inbox', async () => {
   const { pool, held } = heldPool()
   await withBook(pool, async ({ book, spool, projectId, address }) => {
     // The listener's copy of the addresses lacks a new inbox until the notification about this inbox arrives.
@@ -130,7 +130,7 @@ test('if an inbox is deleted during a lookup, the listener’s copy of the addre
   })
 })
 
-test('if reading a deleted inbox fails, the listener reads again and no longer knows the inbox', async () => {
+test('if the read of a deleted inbox fails, the listener repeats the read and then no longer knows the inbox', async () => {
   const { pool, state } = shakyPool()
   await withBook(pool, async ({ spool, projectId, address }) => {
     state.failures = 1

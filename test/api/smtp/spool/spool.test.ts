@@ -32,7 +32,7 @@ const mail = (text: string) => ({
 const all = (spool: Spool, size: SpooledSize) =>
   spool.read(spool.arrivals(size, 0, 1_000).map(({ id }) => id))
 
-test('the spool counts and lists its mails by indexes, because a walk through the bytes of large mails takes seconds', async () => {
+test('the spool counts and lists its mails by indexes, because reading the bytes of large mails would take seconds', async () => {
   const spool = new Spool(folder)
   const file = new Database(join(folder, 'spool.sqlite'))
   const planOf = (sql: string) =>
@@ -56,7 +56,7 @@ describe('the service copies its spool of accepted mail', () => {
     const spool = new Spool(join(folder, 'here'))
     spool.addresses.update({ add: ['a@mail.test'] })
     await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
-    // A second Spool object acts as another process, which copies the spool of accepted mail.
+    // A second Spool object acts as another process that copies the spool (the file of accepted mail).
     const second = new Spool(join(folder, 'here'))
     mkdirSync(join(folder, 'there'))
     second.copyTo(join(folder, 'there'))
@@ -137,7 +137,7 @@ test('a small mail can move from the spool to the database while a large mail st
   }
   const blocker = await pool.connect()
   await blocker.query('begin')
-  // The test locks a database row, so that the large mail cannot be inserted into PostgreSQL.
+  // The locked database row prevents the insertion of the large mail into PostgreSQL.
   await blocker.query(`insert into raw_mails (source_key, bytes) values ($1, '')`, [
     large!.sourceKey,
   ])
@@ -160,7 +160,7 @@ test('if PostgreSQL refuses one spooled mail, all other mails of its batch move 
   const address = await addressOf(pool, await newProject(pool))
   const inboxes = [{ address, envelopeTo: address }]
   const spool = new Spool(folder)
-  // The database column takes only a UUID, so PostgreSQL refuses this mail at each attempt.
+  // The database column accepts only a UUID, so PostgreSQL refuses this mail at each attempt.
   const refused = { ...mail('refused'), inboxes, sourceKey: 'no UUID' }
   await Promise.all([
     spool.accept(refused),
@@ -220,7 +220,7 @@ describe('the inboxes and networks take turns when their spooled mail moves to t
     await spool.remove(first.map(({ sourceKey }) => sourceKey))
     turns.moved(first.map(({ id }) => id))
     await spool.accept({ ...mail('Hello'), remoteIp: '198.51.100.1' })
-    // The batch for the other inbox does not contain mail of the flood.
+    // The flooded inbox must not delay the other inbox, so the batch of the other inbox contains no mail of the flood.
     const second = turns.next(BATCH)
     expect(second.map(({ inboxes, priority }) => [inboxes[0]!.address, priority])).toEqual([
       ['a@mail.test', 0],
