@@ -24,7 +24,7 @@ async function untilAnswered(
 }
 
 for (const moment of some(MOMENTS)) {
-  test(`if the connection is cut ${moment} a database round trip, a send or reply with one Idempotency-Key still takes effect once`, async () => {
+  test(`if the connection breaks ${moment} a database round trip, a send or reply with one Idempotency-Key still takes effect once`, async () => {
     const { proxy, through } = proxyThrough()
     await using service = await startTestService({
       smtp: false,
@@ -55,7 +55,7 @@ for (const moment of some(MOMENTS)) {
     expect(cuts).toBeGreaterThan(5)
   })
 
-  test(`if the connection is cut ${moment} a database round trip, a payment is redeemed once, and the repeated call gets the same response`, async () => {
+  test(`if the connection breaks ${moment} a database round trip, a payment is redeemed once, and the repeated call gets the same response`, async () => {
     const { proxy, through } = proxyThrough()
     await using till = await startTestTill({ parts: { through: { api: through } } })
     const seller = await till.newSeller()
@@ -79,7 +79,7 @@ for (const moment of some(MOMENTS)) {
   })
 }
 
-test('a PUT that is repeated stores a credential correctly, whichever database round trip of the first PUT failed', async () => {
+test('if a database round trip of a PUT fails, the repeated PUT stores the credential correctly', async () => {
   const { proxy, through } = proxyThrough()
   await using service = await startTestService({
     smtp: false,

@@ -9,8 +9,8 @@ const SENDING_LANES = 64
 const DURATION_MS = 2_000
 
 /**
- * Compares an API request with a plain Elysia route that runs the same SQL. Also compares a send call with the SQL
- * statements of a send call alone.
+ * Compares an API request with a plain Elysia route that runs the same SQL, and a send call with its SQL statements
+ * alone.
  */
 export async function apiRows(setting: Setting): Promise<Row[]> {
   const [port, barePort] = [await freePort(), await freePort()]

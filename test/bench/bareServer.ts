@@ -1,6 +1,6 @@
 /**
- * Runs the baseline server of the benchmark: Elysia with the same queries and the same JSON, without API keys, limits,
- * validation, cryptography or logs.
+ * Runs the baseline server of the benchmark: Elysia with the same queries and the same JSON, but without API keys,
+ * limits, validation, cryptography or logs.
  */
 import { Elysia } from 'elysia'
 import { toItem, toWhole } from '../../api/mail/messages/messageDocs.ts'

@@ -20,8 +20,8 @@ export type Cost = {
 }
 
 /**
- * Begins to measure the cost of some work. @param ours is the path of the main file that the measured processes of the
- * service run.
+ * Begins to measure the cost of some work. @param ours is the path of the main file of the service's processes that are
+ * measured.
  * @returns a function that ends the measurement and returns the mean cost of each of the `count` jobs
  */
 export async function beginCost(
@@ -64,11 +64,11 @@ export function costText(rounds: readonly Cost[]): string {
   )
 }
 
-/** Sets the length in milliseconds of one tick, the unit in which Linux counts CPU time. */
+/** Sets the milliseconds of one clock tick, the unit in which Linux counts CPU time. */
 const TICK_MS = 10
 
 /**
- * Returns how many CPU milliseconds those descendants of this process used that belong to the service or to PostgreSQL
+ * Returns the CPU milliseconds of those descendants of this process that belong to the service or to PostgreSQL
  * (Linux).
  */
 function cpuMs(ours: string): { ours: number; database: number } {

@@ -1,7 +1,7 @@
 /**
  * Compares the service with the minimum cost of the same work. The service and the baseline run in rotation in one run:
- * `bun run bench [part …] [rounds]`. Readers of the results must compare the ratios, because the absolute figures
- * depend on the machine and its load.
+ * `bun run bench [part …] [rounds]`. Only the ratios can be compared, because the absolute figures depend on the
+ * machine and its load.
  */
 import { cpus, loadavg, totalmem } from 'node:os'
 import { apiRows } from './api.ts'

@@ -67,14 +67,14 @@ test('mail arrives both with and without STARTTLS', async () => {
 
 test('commands sent in plain text before STARTTLS have no effect in the TLS session', async () => {
   await using talk = await talkSmtp(smtp.port)
-  // In this test, one packet contains STARTTLS and an injected MAIL FROM (CVE-2011-0411). The server must ignore the
-  // injected command in the TLS session.
+  // In this test, one packet contains both STARTTLS and an injected MAIL FROM (CVE-2011-0411). The server must not run
+  // the injected command in the TLS session.
   expect(await talk.send('STARTTLS\r\nMAIL FROM:<evil@example.com>\r\nRSET\r\n')).toStartWith('220')
   talk.write('not a TLS hello\r\n')
   await talk.closed
 })
 
-test('the SMTP listener starts to use a renewed TLS certificate, and ignores a broken one', async () => {
+test('the SMTP listener uses a renewed TLS certificate without a restart, and ignores a broken one', async () => {
   const agent = await service.newAgent()
   install('second')
   await waitFor('the new certificate', () =>
@@ -92,7 +92,7 @@ test('the SMTP listener starts to use a renewed TLS certificate, and ignores a b
   await waitForMessages(agent, 2)
 })
 
-test('an unreadable TLS certificate or a wrong TLS key stops the start with a line of output that names the setting', async () => {
+test('an unreadable TLS certificate or a wrong TLS key stops the start, and the output names the setting in one line', async () => {
   expect(() => parseConfig({ SMTP_TLS_CERT_FILE: certFile })).toThrow(/^SMTP_TLS_KEY_FILE: /)
   const [first, second] = [join(FIXTURES, 'first.crt'), join(FIXTURES, 'second.key')]
   for (const [tls, line] of [

@@ -94,7 +94,7 @@ test('a message is stored even if it has an identifier of 2,000 characters or re
   expect(threads.long).not.toBe(threads.self!)
 })
 
-test('a reply without In-Reply-To and References joins a thread with the same subject and people within 30 days', async () => {
+test('a reply without In-Reply-To and References joins a thread with the same subject and the same people within 30 days', async () => {
   const agent = await service.newAgent()
   await mail(agent, 'offer', { subject: 'Offer  no. 7' })
   await waitForMessages(agent, 1)

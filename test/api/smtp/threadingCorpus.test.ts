@@ -1,5 +1,5 @@
 /**
- * Sends invented conversations over real SMTP, and checks in which threads their messages end up. The author of the
+ * Sends invented conversations over real SMTP, and checks which threads their messages join. The author of the
  * conversations did not know the rules by which the service builds threads.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -24,7 +24,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 async function play({ messages }: ThreadScenario): Promise<string[][]> {
   const inboxes = new Map<string, Agent>()
   const threads = new Map<string, string[]>()
-  /** Maps the key of each message in the scenario to the Message-ID that the service gave the message. */
+  /** Maps the key of each message in the scenario to the Message-ID that the service gave to the message. */
   const renamed = new Map<string, string>()
   for (const { key, ...message } of messages) {
     const agent = inboxes.get(message.inbox) ?? (await service.newAgent())
@@ -72,7 +72,7 @@ async function play({ messages }: ThreadScenario): Promise<string[][]> {
 const sorted = (groups: string[][]) => groups.map((group) => group.toSorted()).toSorted()
 
 for (const { name, items } of threadCorpora()) {
-  describe(`the service finds the threads in scenarios of the kind ${name}`, () => {
+  describe(`the service builds the right threads in scenarios of the kind ${name}`, () => {
     for (const scenario of items.filter(({ must }) => must)) {
       test(`${scenario.id}: ${scenario.why}`, async () => {
         expect(sorted(await play(scenario))).toEqual(sorted(scenario.expected))

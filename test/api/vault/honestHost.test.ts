@@ -82,7 +82,7 @@ const SECRET_OF: Record<string, string> = {
 const json = { 'content-type': 'application/json' }
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-/** Lists the ways in which an agent could write a placeholder for a secret into a text that others can read. */
+/** Lists the ways in which an agent could write a placeholder for a secret into a text that other people can read. */
 const notes = (secret: string): Record<string, object> => ({
   'a note in JSON': { url: url('/notes'), body: { title: 'hello', text: secret } },
   'a text around it': { url: url('/notes'), body: { text: `my key is ${secret}!` } },
@@ -163,7 +163,7 @@ const notes = (secret: string): Record<string, object> => ({
 })
 
 for (const [name, secret] of Object.entries(SECRET_OF)) {
-  test(`with the secret of ${name}, a placeholder in a note reaches no host, and the error names the placement (allowed places)`, async () => {
+  test(`a placeholder for the secret of ${name} in a note is not filled in, and the error names the placement (allowed places)`, async () => {
     for (const [how, request] of Object.entries(notes(secret))) {
       const { status, body } = await use(name, request)
       expect([how, received, published.join().includes(SECRET)]).toEqual([how, [], false])
@@ -217,7 +217,7 @@ const read = async (name: string, request: object) => {
 }
 const auth = { authorization: 'Bearer {{apiKey}}' }
 
-test('a request that uses a secret with a Range header is refused, and the body of a partial response is not returned', async () => {
+test('if a request with a secret has a Range header, it is refused, and the body of a partial response is not returned', async () => {
   let learned = ''
   for (let at = 0; at < 400; at += 100) {
     const headers = { ...auth, Range: `bytes=${at}-${at + 11}` }
@@ -242,8 +242,8 @@ test('a request that uses a secret with a Range header is refused, and the body 
   }
 })
 
-test('an agent cannot read a secret piece by piece from a server’s echo if the credential has allowedPaths and allowedMethods', async () => {
-  // SECURITY.md describes the leak that remains if a credential has no allowedPaths and allowedMethods.
+test('if a credential has allowedPaths and allowedMethods, an agent cannot read its secret piece by piece from a server’s echo', async () => {
+  // SECURITY.md describes what an agent can still learn if a credential has no allowedPaths and allowedMethods.
   expect(await read('api', { url: url('/echo?offset=0'), headers: auth })).toHaveLength(12)
   const bounds = { allowedPaths: ['/v1/charges'], allowedMethods: ['POST'] }
   expect((await agent.patch(path('api'), bounds)).status).toBe(200)

@@ -318,7 +318,7 @@ test('a vault request without a body may have a JSON Content-Type', async () => 
   expect([status, body.message]).toEqual([400, 'The body must be a JSON object'])
 })
 
-test('credentials with the names . and .. are reached with the name in a query parameter', async () => {
+test('the names . and .. cannot be in the path, so a query parameter names these credentials', async () => {
   const body = (key: string) => ({ type: 'API_KEY', data: { key } })
   for (const name of ['.', '..', '-', '?&=#']) {
     const at = (rest = '') => `/v0/vault/-${rest}?name=${encodeURIComponent(name)}`

@@ -16,7 +16,7 @@ const MARKER = '[use /v0/vault/:name/totp]'
 const SECRET = 'JBSWY3DPEHPK3PXP'
 const key = Secret.fromBase32(SECRET).bytes
 
-/** Returns the TOTP codes that are valid during the call. A new TOTP period can begin while the call runs. */
+/** Returns the TOTP codes that are valid during the call, because a new TOTP period can begin while the call runs. */
 async function codes(name: string, options = {}) {
   const before = totpByTheBook(key, Date.now(), options)
   const { status, body } = await agent.get(path(name, '/totp'))
@@ -72,7 +72,7 @@ test('a field data.secret is an ordinary field in a credential that is not of ty
   ])
 })
 
-test('the service refuses the placeholder that it shows for a hidden TOTP secret, so a client cannot store it as a secret', async () => {
+test('the service refuses to store the placeholder that it shows for a hidden TOTP secret', async () => {
   await agent.put(path('back'), { type: 'TOTP', data: { secret: SECRET } })
   const { data } = (await agent.get(path('back'))).body
   expect((await agent.put(path('back'), { type: 'TOTP', data })).status).toBe(400)
@@ -94,7 +94,7 @@ test('only the operations get, totp and backup change lastUsedAt of a credential
     () => owner.get(path('used', '/totp')),
     () => owner.post(path('used', '/totp/backup')),
   ]) {
-    // Waits for the next millisecond, because lastUsedAt has only milliseconds.
+    // Waits for the next millisecond, because lastUsedAt has a precision of milliseconds.
     while (Date.now() <= before + 1) await Bun.sleep(1)
     expect((await call()).status).toBe(200)
     const after = Date.parse(await lastUsedAt())
@@ -105,7 +105,7 @@ test('only the operations get, totp and backup change lastUsedAt of a credential
   expect(Date.parse(await lastUsedAt())).toBe(before)
 })
 
-test('backup codes move one by one from unused to used, and this changes neither the credential’s version nor its rotation time', async () => {
+test('backup codes move one by one from unused to used, without a change of the credential’s version or rotation time', async () => {
   await agent.put(path('codes'), {
     type: 'LOGIN',
     data: { password: 'p', backupCodes: ['a-1', 'b 2', 'ü3'], usedBackupCodes: ['z'] },
@@ -133,7 +133,7 @@ test('backup codes move one by one from unused to used, and this changes neither
   )
 })
 
-/** Takes a backup code. If a busy service responds with 503, the function sends the request again. */
+/** Takes a backup code. If the busy service responds with 503, sends the request again. */
 async function takeCode(name: string) {
   for (;;) {
     const answer = await agent.post(path(name, '/totp/backup'))

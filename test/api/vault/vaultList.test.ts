@@ -117,7 +117,7 @@ test('the filter expiringWithin finds credentials that are expired or expire soo
   }
 })
 
-test('a page of the vault list without a limit ends after 8 MB, also if the bounds of the credentials are large', async () => {
+test('a page of the vault list without a limit ends after 8 MB, even if the bounds (allowed uses) of the credentials are large', async () => {
   const owner = await service.newAgent()
   const allowedPaths = Array.from({ length: 20 }, (_, n) => `/${n}${'a'.repeat(1_000)}`)
   await fill(owner, 500, {}, { allowedHosts: ['h.example'], allowedPaths })
@@ -125,7 +125,7 @@ test('a page of the vault list without a limit ends after 8 MB, also if the boun
   expect(sizes).toHaveLength(2)
   expect(sizes[0]).toBeWithin(400, 425)
   expect(new Set(items.map((item) => item.name)).size).toBe(500)
-  // A change of the bounds changes their size as well.
+  // A change of the bounds (where a credential may be used) also changes their stored size.
   const { rows } = await service.database.pool.query(
     `select bounds_bytes as n from credential_versions v join credentials c on c.row = v.credential_row
      where c.project_id = $1 and c.name = 'first'`,

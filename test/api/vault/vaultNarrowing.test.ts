@@ -82,7 +82,7 @@ test('PATCH with an API key can narrow but not widen a credential’s bounds (wh
   expect(outcome(wildcard)).toEqual(OWNERS_ALONE)
 })
 
-test('a PUT with an API key cannot widen the bounds of a withheld credential, and keeps bounds that the request omits', async () => {
+test('a PUT with an API key cannot widen the bounds (allowed uses) of a withheld credential, and keeps bounds that the request omits', async () => {
   await store('put', { ...KEY, ...NARROW, reveal: 'owner' })
   for (const wider of [...WIDER, { metadata: { uri: 'https://evil.test' }, allowedHosts: null }]) {
     const answer = await agent.put(path('put'), { ...KEY, ...NARROW, ...wider })
@@ -90,12 +90,12 @@ test('a PUT with an API key cannot widen the bounds of a withheld credential, an
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // The new credential has the type LOGIN, whose default placement differs from the default placement of the old type.
+  // The new credential has the type LOGIN, whose default placement differs from the default of the old type.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })
 
-test('a PUT with an API key cannot widen bounds that the owner set, but can set any bounds of the agent’s own secret', async () => {
+test('a PUT with an API key cannot widen bounds (allowed uses) that the owner set, but can set any bounds of the agent’s own secret', async () => {
   await store('bounded', { ...KEY, allowedHosts: ['a.test'] })
   expect((await store('bounded', { ...KEY, allowedHosts: ['b.test'] })).allowedHosts).toEqual([
     'b.test',
@@ -109,7 +109,7 @@ test('a PUT with an API key cannot widen bounds that the owner set, but can set 
   ])
 })
 
-test('if an API key restores an old version of a credential, wider old bounds do not return; if the owner restores it, they return', async () => {
+test('wider bounds (allowed uses) of an old credential version return only if the owner restores it, not if an API key does', async () => {
   await store('restore', { ...KEY, ...WIDE })
   await agent.patch(path('restore'), { allowedHosts: ['api.example.com'] })
   await agent.patch(path('restore'), { allowedHosts: [] })
@@ -126,7 +126,7 @@ test('if an API key restores an old version of a credential, wider old bounds do
   expect(boundsOf(ofOwner)).toEqual({ ...WIDE, allowedHosts: ['*.example.com', 'evil.test'] })
 })
 
-test('a restore with an API key keeps the owner’s bounds, even if the agent stored another version in between', async () => {
+test('a restore with an API key keeps the owner’s bounds (allowed uses), even if the agent stored another version in between', async () => {
   await store('between', { ...KEY, allowedHosts: ['a.test', 'b.test'] })
   await owner.put(ownersPath('between'), { ...KEY, allowedHosts: ['b.test'] })
   expect((await agent.put(path('between'), { ...KEY, ...WIDE })).status).toBe(403)
@@ -179,7 +179,7 @@ test('after a PUT, the agent cannot tell whether the stored secret was the same 
   expect(new Set(rotations).size).toBe(rotations.length)
 })
 
-test('the service checks and shows a credential’s bounds in their canonical form', async () => {
+test('the service checks and shows the bounds (allowed uses) of a credential in their canonical form', async () => {
   const body = await store('form', {
     ...KEY,
     allowedHosts: ['A.test'],
@@ -217,7 +217,7 @@ test('the service checks and shows a credential’s bounds in their canonical fo
   }
 })
 
-test('each bound of a credential has at most the documented number of entries', async () => {
+test('each bound (list of allowed uses) of a credential has at most the documented number of entries', async () => {
   const lists = (more: number): Record<string, string[]> => ({
     allowedHosts: Array.from({ length: 20 + more }, (_, n) => `h${n}.example.com`),
     allowedPaths: Array.from({ length: 20 + more }, (_, n) => `/p${n}`),

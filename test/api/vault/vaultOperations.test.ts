@@ -77,7 +77,7 @@ test('calls of the vault functions inside the program give the same results as t
   expect(rows).toEqual([{ actor: caller.keyPrefix, request_id: 'req_of_a_face' }])
 })
 
-test('the vault functions inside the program check scopes, names and content themselves', async () => {
+test('the vault functions inside the program check scopes, names and content themselves, as the API does', async () => {
   const none = await setUp()
   const read = (call: (vault: any, caller: Caller, ...rest: any[]) => Promise<unknown>) =>
     refusal(call(none.vault, none.caller, 'n', 1))
@@ -108,7 +108,7 @@ test('the vault functions inside the program check scopes, names and content the
   ])
 })
 
-test('a credential cannot be stored in a project that was deleted after the check of the API key', async () => {
+test('if a project is deleted after the check of the API key, no credential can be stored in it', async () => {
   const { vault, caller } = await setUp('vault:write')
   await service.database.pool.query('update projects set deleted_at = now() where id = $1', [
     caller.projectId,

@@ -20,7 +20,7 @@ import '../../support/long.ts'
 const SECRET = 'correct "horse" ü/+'
 const DATA = { username: 'ada@x.test', password: SECRET, totp: 'JBSWY3DPEHPK3PXP' }
 
-/** Lists every place in a request where these tests use the secret. */
+/** Lists every place in a request at which these tests use the secret. */
 const PLACEMENT = [
   ...['body', 'header:x-key', 'header:x-a', 'query:otp', 'query:q'],
   ...['path:/users/', 'path:/a/'],
@@ -76,7 +76,7 @@ async function use(name: string, request: object, headers = {}): Promise<Answer>
 const outcome = ({ status, body }: Answer) => [status, body.message]
 const code = async (name: string) => (await agent.get(path(name, '/totp'))).body.code
 
-test('a request with a secret fills placeholders in path, query, headers and body, and masks the secret if the response repeats it', async () => {
+test('a request fills in secrets at placeholders in path, query, headers and body, and the service masks a secret in the response', async () => {
   await store('bank')
   answer = (request, response, body) => {
     response.writeHead(201, `Hello ${encodeURIComponent(SECRET)}`, {
@@ -225,7 +225,7 @@ test('a withheld credential can be used, but not at another host, with another U
   }
 })
 
-test('if a secret has characters that its place cannot contain, the request is refused and its Idempotency-Key stays usable', async () => {
+test('if a secret has characters that its place cannot contain, the request is refused and its Idempotency-Key can be used again', async () => {
   await store('lines', {
     type: 'CUSTOM',
     data: { key: 'a\r\nX-Evil: 1', wide: 'ключ-ключ', cvc: '12' },
@@ -321,7 +321,7 @@ test('a read that waits for the use of a secret gets no response after the key o
     const metrics = await (await fetch(`${service.url}/metrics`)).text()
     return /^purser_result_readers 2$/m.test(metrics)
   })
-  // Only a response that takes over a second checks its key again.
+  // The service checks the key again only for a response that takes over a second.
   const waitingMs = performance.now()
   await waitFor('a late read', () => performance.now() - waitingMs > 1_500)
   await service.platform.post(`/v0/platform/projects/${owner.project.id}/rotate-key`)
@@ -352,7 +352,7 @@ test('no database row, job or log entry contains the used secret in plain text, 
   }
 })
 
-test('a use of a secret fails if the connection is refused, is unknown if it is cut, and omits a response body that is too large', async () => {
+test('a use of a secret fails if the connection is refused, and is unknown if it breaks; a response body that is too large is left out', async () => {
   await store('none', { allowedHosts: ['bank.example:1', host()] })
   const refused = await use('none', { url: 'https://bank.example:1/' })
   expect(refused.body).toMatchObject({ state: 'failed', response: null })

@@ -20,7 +20,7 @@ const store = (owner: Agent, name: string, n: number, more = {}) =>
 const numbers = async (owner: Agent, name: string): Promise<number[]> =>
   (await owner.get(path(name, '/versions'))).body.versions.map((item: any) => item.version)
 
-test('a credential that is overwritten keeps its last ten versions', async () => {
+test('an overwritten credential keeps its last ten versions', async () => {
   for (let n = 1; n <= 13; n++) expect((await store(agent, 'ten', n)).body.version).toBe(n)
   const { body } = await agent.get(path('ten', '/versions'))
   expect(body.count).toBe(10)
@@ -97,7 +97,7 @@ test('a restore copies an old version of a credential into a new version', async
   expect(await numbers(agent, 'restored')).toEqual([3, 2, 1])
 })
 
-test('an old version of a credential that has expired cannot be read', async () => {
+test('the old versions of an expired credential cannot be read', async () => {
   const past = { expiresAt: '2020-01-01T00:00:00Z' }
   await store(agent, 'over', 1, past)
   await store(agent, 'over', 2)
@@ -177,7 +177,7 @@ test('concurrent restores and overwrites of a credential store only complete con
   }
 })
 
-test('after concurrent deletions and writes, a credential is either complete or absent, and no rows are left over', async () => {
+test('after concurrent deletions and writes, a credential is either complete or absent, and no rows remain', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(
     Array.from({ length: 90 }, (_, n) =>

@@ -1,4 +1,4 @@
-/** Tests the endpoint screens of the console: which fields a change sends, and who may change an endpoint. */
+/** Tests the console screens for endpoints: which fields a change sends, and who may change an endpoint. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
@@ -52,7 +52,7 @@ describe.skipIf(!hasBrowser)('an owner manages endpoints at the console', () => 
     await page.getByRole('row', { name: urlPattern }).getByText('0.03 USDC').waitFor()
   })
 
-  test('a new price does not change the line breaks and blanks of a description, and an owner edits the description line by line', async () => {
+  test('a change of the price keeps the line breaks and blanks of a description, and an owner edits the description line by line', async () => {
     const { agent, urlPattern, one } = await register()
     const description = ' Tea\r\nfor one\nor two '
     await agent.patch(one, { description })

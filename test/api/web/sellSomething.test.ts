@@ -1,4 +1,4 @@
-/** Tests the form "Sell something" at the console, from a URL and a price to a payment with its receipt. */
+/** Tests the form "Sell something" at the console, from entering a URL and a price to a payment with its receipt. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, screenshot, startBrowser } from '../../support/console/browser.ts'

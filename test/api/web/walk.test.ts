@@ -52,8 +52,7 @@ afterAll(async () => {
 })
 
 /**
- * Presses the Tab key until the control with the given name has the focus. If Tab cannot reach the control, the test
- * fails.
+ * Presses the Tab key until the control with the given name has the focus. Fails if Tab cannot reach the control.
  */
 async function reach(page: Page, role: 'button' | 'link', name: string): Promise<void> {
   const wanted = page.getByRole(role, { name, exact: true }).first()
@@ -227,7 +226,7 @@ const WALKS: Record<string, (walk: Walk) => Promise<void>> = {
 describe.skipIf(!hasBrowser)('a person works at the console by the keyboard alone', () => {
   for (const { width, dark } of LOOKS) {
     for (const [name, walk] of Object.entries(WALKS)) {
-      test(`a person completes the task ${name} with the keyboard at ${width} px, ${dark ? 'dark' : 'light'}`, async () => {
+      test(`a person completes the task ${name} with the keyboard at ${width} px in ${dark ? 'dark' : 'light'} colors`, async () => {
         await using console = await openConsole(browser, service, { width, dark })
         const agent = await service.newAgent()
         const { page } = console

@@ -4,7 +4,7 @@ import { buildSegments } from '../../../sql/mail/search/buildSegments.ts'
 import type { Setting } from '../setting.ts'
 
 /**
- * Loads messages into the database without the triggers, because these would slow down the load. After the load, the
+ * Loads messages into the database without the triggers, because these would slow down the load. Afterwards the
  * function does the work of the triggers for all messages at once, and builds the search segments of the large
  * projects.
  */

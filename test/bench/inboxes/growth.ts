@@ -14,8 +14,8 @@ const CREDENTIALS = 10_000
 type Tenant = { id: string; key: string }
 
 /**
- * Compares requests of a large project with requests of a small project, and then measures how the requests change when
- * other projects are added.
+ * Compares requests of a large project with requests of a small project, and then measures how they change when other
+ * projects are added.
  */
 export async function* growthRows(setting: Setting): AsyncGenerator<Row> {
   await using api = await startApi(setting)

@@ -16,8 +16,8 @@ const NEWEST_MS = Date.parse('2026-06-01')
 const THREADS_EACH = 20
 
 /**
- * Lists the requests whose time the benchmark measures. In every inbox, ten messages contain the rare word, and a fixed
- * share of the messages contains each of the other words.
+ * Lists the requests that the benchmark measures. In every inbox, ten messages contain the rare word, and a fixed
+ * fraction of the messages contains each of the other words.
  */
 const QUERIES: readonly [name: string, query: string][] = [
   ['list 20', '?limit=20'],
@@ -34,7 +34,7 @@ const QUERIES: readonly [name: string, query: string][] = [
 type Inbox = { projectId: string; size: number; key: string }
 
 /**
- * Compares the same requests to inboxes of 1 k, 100 k and 1 M messages. The benchmark measures the inboxes in rotation.
+ * Compares the same requests to inboxes of 1 k, 100 k and 1 M messages, which are measured in rotation.
  */
 export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes: Inbox[] = []
@@ -42,8 +42,8 @@ export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
     for (const size of SIZES) inboxes.push(await fill(setting, client, size))
     return { largeProjects: inboxes.map(({ projectId }) => projectId) }
   })
-  // The test reads the port of the API from a log line of the level `info`. At the log level `info`, the API also
-  // writes a log line for each request.
+  // The API runs with the log level `info`, because the benchmark reads its port from a log line. At this level, the
+  // API also logs each request.
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
   const rate = ({ key, size }: Inbox, path: string) => {
@@ -77,7 +77,7 @@ export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   }
 }
 
-/** Creates an inbox of `size` messages with one minute between them and 60 words each. */
+/** Creates an inbox of `size` messages with 60 words each. There is one minute between two messages. */
 async function fill({ pool }: Setting, client: Queryable, size: number): Promise<Inbox> {
   const key = generateKey('project')
   const { project } = await createProject(pool, {

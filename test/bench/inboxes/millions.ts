@@ -28,9 +28,9 @@ type Tenant = { id: string; key: string; address: string }
 type Running = AsyncDisposable & { setting: Setting; url: string; smtpPort: number }
 
 /**
- * Loads 3 million messages of 10,000 projects into the database. One of the projects has a million messages. The
- * benchmark compares two projects with a small project that is alone in a database. The two projects are the large
- * project and a small project beside it. The load takes several minutes and 10 GB of disk space.
+ * Loads 3 million messages of 10,000 projects into the database, one of which has a million messages. The benchmark
+ * compares this large project, and a small project beside it, with a small project that is alone in a database. The
+ * load takes several minutes and 10 GB of disk space.
  */
 export async function* millionRows(setting: Setting): AsyncGenerator<Row> {
   await using alone = await createSetting()

@@ -10,8 +10,8 @@ const DURATION_MS = 3_000
 const DAY_MS = 86_400_000
 
 /**
- * Measures the work that monthly partitions would save: the removal of old rows of the audit log, the VACUUM after the
- * removal, and the cost for a reader. The table has a million rows of one project, and a fifth of these rows are old.
+ * Measures the work that monthly partitions would save: the removal of old rows of the audit log, the VACUUM
+ * afterwards, and the delay for a reader. The table has a million rows of one project, of which a fifth are old.
  */
 export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
   const { pool, project } = setting
@@ -60,8 +60,8 @@ export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
 }
 
 /**
- * Stores audit entries of the benchmark's project. There is one second between two entries, and all entries are older
- * than `before`.
+ * Stores audit log entries of the benchmark's project. There is one second between two entries, and all entries are
+ * older than `before`.
  */
 async function fill({ pool, project }: Setting, count: number, before: Date): Promise<void> {
   await pool.query(
@@ -82,8 +82,7 @@ async function removeAll({ pool, project }: Setting, before: Date): Promise<numb
 }
 
 /**
- * Repeats a database read while the given work runs. @returns the 99th percentile of the durations of the read, in
- * milliseconds
+ * Repeats a database read while `work` runs. @returns the 99th percentile of the durations of the read, in milliseconds
  */
 async function p99While(work: Promise<unknown>, read: () => Promise<unknown>): Promise<number> {
   let done = false

@@ -12,8 +12,8 @@ const MESSAGES = 1_000
 const BODY = `${'Lorem ipsum dolor sit amet, consectetur adipisici elit.\r\n'.repeat(70)}`
 
 /**
- * Compares the acceptance of mail that the service first writes to disk with an SMTP server that discards mail.
- * Compares how the service parses and stores mail with plain parsing and a single insert.
+ * Compares this service, which first writes accepted mail to disk, with an SMTP server that discards mail. Also
+ * compares how the service parses and stores mail with plain parsing and a single insert.
  */
 export async function mailRows(setting: Setting): Promise<Row[]> {
   await using smtp = startListener(setting)
@@ -40,8 +40,8 @@ export async function mailRows(setting: Setting): Promise<Row[]> {
     ours: async () => {
       const before = await arrived()
       const rate = await deliver(smtpPort)
-      // The benchmark waits until all mails have left the spool, because a backlog would slow down the measurement of
-      // the baseline.
+      // The benchmark waits until no mail is left in the spool (disk queue), because a backlog would slow down the
+      // measurement of the baseline.
       await waitFor(
         'the spool to be empty',
         async () => (await arrived()) === before + MESSAGES,
@@ -78,8 +78,8 @@ async function parsedRow(setting: Setting): Promise<Row> {
     unit: 'messages/s',
     detail: 'postal-mime and one insert a message, in 8 lanes, no SMTP, no jobs, no threads',
     ours: async () => {
-      // If the benchmark counted the whole table repeatedly, this count would slow the measurement down. The benchmark
-      // counts only the mails of one round, so that the count does not slow the measurement down.
+      // A repeated count of the whole table would slow the measurement down, so the benchmark counts only the mails of
+      // one round.
       const before = await lastId()
       const startMs = performance.now()
       await deliver(port)
@@ -104,7 +104,7 @@ async function parsedRow(setting: Setting): Promise<Row> {
 }
 
 /**
- * Delivers MESSAGES mails over CONNECTIONS SMTP connections that stay open. @returns the number of messages in a second
+ * Delivers MESSAGES mails over CONNECTIONS SMTP connections that stay open. @returns the number of messages per second
  */
 async function deliver(port: number): Promise<number> {
   const startMs = performance.now()

@@ -13,8 +13,8 @@ const LOADS = [
 ]
 
 /**
- * Holds two rates of one measurement, in messages a second. One rate covers the time until the server has accepted all
- * messages. The other rate covers the time until all messages are in the inbox.
+ * Holds two rates of one measurement, in messages per second: until the server has accepted all messages, and until all
+ * messages are in the inbox.
  */
 type Turn = { accepted: number; stored: number }
 
@@ -58,8 +58,8 @@ export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
 }
 
 /**
- * Delivers a load of mail to one server, and waits until all mail is stored. Because the function waits, no remaining
- * work of one server slows down the measurement of the next server.
+ * Delivers a load of mail to one server, and waits until all mail is stored. The wait is needed so that the remaining
+ * work of one server does not slow down the measurement of the next.
  */
 async function turn(
   load: (typeof LOADS)[number],

@@ -1,6 +1,6 @@
 /**
- * Runs a separate Postfix that delivers mail to a maildir, and also runs the load generator of Postfix. Both programs
- * are from the Debian package `postfix`. The Postfix configuration of the system is not changed.
+ * Runs a separate Postfix that delivers mail to a maildir, and the load generator of Postfix. Both programs are from
+ * the Debian package `postfix`. The Postfix configuration of the system is not changed.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -95,8 +95,7 @@ maillog_file_prefixes = ${directory}
 }
 
 /**
- * Starts an SMTP server that discards mail. The SMTP server that discards mail is the baseline, because it does the
- * minimum work.
+ * Starts an SMTP server that discards mail. It serves as the baseline, because it does the minimum work.
  */
 export async function startSmtpSink(): Promise<AsyncDisposable & { port: number }> {
   const port = await freePort()

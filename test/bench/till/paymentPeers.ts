@@ -1,5 +1,5 @@
 /**
- * Runs the comparisons of the payment benchmark: the same transfers sent directly, and settled by the reference
+ * Runs two comparisons of the payment benchmark: the same transfers sent directly, and settled by the reference
  * implementation of x402.
  */
 import { type Hex, keccak256, numberToHex } from 'viem'
@@ -12,9 +12,11 @@ import { transferCall } from '../../../workers/till/chain/transfer.ts'
 import { PRICE, payTo, RESOURCE, SEPOLIA, type SignedPayment } from '../../support/till/till.ts'
 
 const REFERENCE_DEADLINE_MS = 60_000
-/** In the plain baseline, a transaction that has no receipt after this time counts as lost. */
+/** Sets the milliseconds without a receipt after which a transaction of the plain baseline counts as lost. */
 const BARE_DEADLINE_MS = 30_000
-/** A transaction is sent again after this time, because the node leaves some transactions in its pool. */
+/**
+ * Sets the milliseconds after which a transaction is sent again, because the node leaves some transactions in its pool.
+ */
 const RESEND_MS = 3_000
 
 /**
@@ -26,7 +28,7 @@ export async function settleByX402(
   payments: SignedPayment[],
   inFlight: number,
 ): Promise<{ settled: number; ms: number }> {
-  // Each round uses a new gas wallet, because the loss of one nonce would block all later transactions of a wallet.
+  // Each round uses a new gas wallet, because a lost nonce would block all later transactions of a wallet.
   const privateKey = generatePrivateKey()
   await fundGas(rpc, privateKeyToAccount(privateKey))
   const orders = payments.map(({ header }) => ({

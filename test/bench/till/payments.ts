@@ -22,8 +22,9 @@ import { sendAll, sendOne, settleByX402 } from './paymentPeers.ts'
 
 const MANY = 500
 /**
- * Sets the number of payments in a benchmark round on a chain with 2 s blocks. A block has room for 350 raw transfers
- * or 670 payments of this service. With fewer payments, a round would mainly measure the rounding to whole blocks.
+ * Sets the number of payments in a benchmark round on a chain with blocks every 2 s. A block has room for 350 raw
+ * transfers or 670 payments of this service. With fewer payments, a round would mainly measure the rounding to whole
+ * blocks.
  */
 const MANY_OF_BLOCKS = 3_000
 const IN_FLIGHT_OF_BLOCKS = 1_000
@@ -34,20 +35,21 @@ const BLOCK_TIME_S = 2
 const BASE_FEE = numberToHex(parseGwei('1'))
 
 /**
- * Sets the number of benchmark rounds with the x402 reference implementation. If a transaction is lost, a round with
- * the reference implementation lasts until its deadline.
+ * Sets the number of benchmark rounds with the x402 reference implementation. This number is small, because a round
+ * with a lost transaction lasts until its deadline.
  */
 const REFERENCE_ROUNDS = 3
 
 /**
  * Compares redeem calls through one gas wallet with sending the transactions directly to the chain. The baseline counts
- * nonces in memory, checks no payment and stores nothing. The function yields each row as soon as it is measured.
+ * nonces in memory, checks no payment and stores nothing. Each row is yielded as soon as it is measured.
  */
 export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   yield* withTill(setting, {}, async function* (bench) {
     yield await throughput(bench, 'settlements, automine', { many: MANY, inFlight: MANY })
     yield await gasOfPayments(bench, setting)
-    // Autovacuum analyzes new tables within a minute. Without table statistics, a redeem call would read whole tables.
+    // Autovacuum analyzes new tables only within a minute. Without table statistics, a redeem call would read whole
+    // tables, so the benchmark analyzes the tables itself.
     await setting.pool.query('vacuum analyze')
     yield* latencies(bench, { payments: SOME, inFlight: IN_FLIGHT })
     yield* latencies(bench, { payments: FEW, inFlight: 1 })
@@ -60,7 +62,7 @@ export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   })
 }
 
-/** Sets the number of payments in a round, and how many payments are in progress at the same time. */
+/** Sets the number of payments in a round, and how many of them are in progress at the same time. */
 type Load = { many: number; inFlight: number }
 
 type Bench = { url: string; key: string; rpc: Rpc; rpcUrl: string }
@@ -113,7 +115,7 @@ async function gasOfPayments(bench: Bench, { pool }: Setting): Promise<Row> {
 
 /**
  * Compares this service’s settlement with the function `settle` of the x402 reference implementation, on the same
- * chain. The reference implementation loses a payment when the payment's transaction is lost.
+ * chain. The reference implementation loses a payment if its transaction is lost.
  */
 async function besideX402(bench: Bench, name: string, { many, inFlight }: Load): Promise<Row> {
   let offered = 0
@@ -138,7 +140,7 @@ async function besideX402(bench: Bench, name: string, { many, inFlight }: Load):
   }
 }
 
-/** Yields two rows of the benchmark table, one row for each quantile of the same measured rounds. */
+/** Yields two rows of the benchmark table, one for each quantile of the same measured rounds. */
 async function* latencies(
   bench: Bench,
   { payments, inFlight }: { payments: number; inFlight: number },
@@ -241,7 +243,7 @@ async function* withTill(
 
 /**
  * Deletes the payments and all data about the chain from the database, because each measurement uses a new chain. All
- * chains have the same chain id, but on a new chain no nonce of the gas wallet has been used.
+ * chains have the same chain id, but a new chain has no used nonce of the gas wallet.
  */
 async function forgetChain({ pool, project }: Setting): Promise<void> {
   await changeProject(pool, project.id, { payTo, paymentsEnabled: true })

@@ -23,8 +23,8 @@ const BLOCK_TIME_S = 2
 const FUNDS_ATOMIC = 1_000_000_000n
 
 /**
- * The field `times` lists how many milliseconds each purchase took. The field `ends` lists for each purchase the
- * milliseconds from the start of the load to its end.
+ * Holds two lists of milliseconds. `times` is the duration of each purchase, and `ends` is the time from the start of
+ * the load to the end of each purchase.
  */
 type Bought = { times: number[]; ends: number[] }
 type Shop = { url: string; api: string; key: string }
@@ -34,8 +34,8 @@ const AT_ONCE = '@x402/fetch with a raw key, the same seller, a block for each t
 const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1]!
 
 /**
- * Compares purchases with a purse of this service with purchases by the x402 reference client, which holds a raw
- * private key. Both buyers buy from the same seller, which settles payments through this service.
+ * Compares purchases with a purse (a wallet) of this service with purchases by the x402 reference client, which holds a
+ * raw private key. Both buyers use the same seller, which settles payments through this service.
  */
 export async function* purseRows(setting: Setting): AsyncGenerator<Row> {
   const directory = mkdtempSync(join(tmpdir(), 'purser-bench-purse-'))
@@ -152,8 +152,8 @@ const compareRates = (shop: Shop, detail: string): Promise<Row> =>
   })
 
 /**
- * Returns the number of purchases in a second. The measurement starts when the first IN_FLIGHT purchases have ended. If
- * the measurement started earlier, a buyer that begins in the middle of a block would gain or lose up to a block time.
+ * Returns the number of purchases per second. The measurement starts when the first IN_FLIGHT purchases have ended. If
+ * it started earlier, a buyer that begins in the middle of a block would gain or lose up to a block time.
  */
 function rateOf({ ends }: Bought): number {
   const sorted = ends.toSorted((a, b) => a - b)

@@ -1,7 +1,7 @@
 /**
  * Runs the seller of the purse benchmark. The setting KEY is a project key with `payments:accept`, and API is the URL
- * of the service. The path `/times` returns how many milliseconds each request since the last call of `/times` took, in
- * order, as JSON.
+ * of the service. The path `/times` returns as JSON the milliseconds of each request since the previous call of
+ * `/times`, in order.
  */
 import { Hono } from 'hono'
 import { Purser } from '../../../api/client/main.ts'

@@ -51,7 +51,7 @@ test('the spool counts and lists its mails by indexes, because reading the bytes
   await spool.close()
 })
 
-describe('the service copies its spool of accepted mail', () => {
+describe('the copy of the spool of accepted mail', () => {
   test('a copy of the spool (disk queue of accepted mail), made while the listener runs, has all earlier mails with the same source keys', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.addresses.update({ add: ['a@mail.test'] })
@@ -71,7 +71,7 @@ describe('the service copies its spool of accepted mail', () => {
     await spool.close()
   })
 
-  test('only the owner of the file can read the copy of the spool (disk queue of accepted mail)', async () => {
+  test('only the file’s owner can read the copy of the spool (disk queue of accepted mail)', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.copyTo(folder)
     await spool.close()
@@ -79,7 +79,7 @@ describe('the service copies its spool of accepted mail', () => {
   })
 })
 
-test('the spool stores complete mails of many concurrent connections, and failed mails do not damage the next mail', async () => {
+test('the spool stores complete mails of many concurrent connections, and a failed mail does not damage the next one', async () => {
   const spool = new Spool(folder)
   const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'x'.repeat(n * 300)}`)
   await Promise.all(texts.map((text) => spool.accept(mail(text))))
@@ -108,7 +108,7 @@ test('if the spool (disk queue of accepted mail) is closed and opened again, it 
   await again.close()
 })
 
-test('after an inbox address is deleted, the spool’s list of known addresses lacks this address at once', async () => {
+test('after the deletion of an inbox address, the spool’s list of known addresses lacks this address at once', async () => {
   const spool = new Spool(folder)
   spool.addresses.update({ add: ['a@mail.test', 'b@mail.test'] })
   expect(spool.addresses.find(['x@mail.test', 'a@mail.test'])).toBe('a@mail.test')
@@ -182,7 +182,7 @@ test('if PostgreSQL refuses one spooled mail, all other mails of its batch move 
   await spool.close()
 })
 
-test('the mover tries a refused mail again after ten minutes', async () => {
+test('if the database has refused a mail, the mover (from the spool to the database) tries this mail again after ten minutes', async () => {
   const spool = new Spool(folder)
   let nowMs = 0
   const turns = new SpoolTurns(spool, 'small', new Costs(), () => nowMs)
@@ -202,7 +202,7 @@ test('the mover tries a refused mail again after ten minutes', async () => {
   await spool.close()
 })
 
-describe('the inboxes and networks take turns when their spooled mail moves to the database', () => {
+describe('inboxes and networks take turns when their spooled mail moves to the database', () => {
   const floodTo = (inbox: string, remoteIp: string) => ({
     ...mail('x'.repeat(60_000)),
     inboxes: [{ address: inbox, envelopeTo: inbox }],
@@ -235,7 +235,7 @@ describe('the inboxes and networks take turns when their spooled mail moves to t
     await spool.close()
   })
 
-  test('if a mail service delivers a flood to one inbox over HTTP, its mail for another inbox moves to the database first', async () => {
+  test('if a mail service delivers a flood to one inbox over HTTP, its mail for another inbox still moves to the database first', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     const overHttp = { remoteIp: '192.0.2.1', provider: { name: 'relay', spf: null } }
@@ -252,7 +252,7 @@ describe('the inboxes and networks take turns when their spooled mail moves to t
     await spool.close()
   })
 
-  test('if a network writes to many inboxes, the mail of another network moves to the database first', async () => {
+  test('if a network writes to many inboxes, the mail of another network still moves to the database first', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     for (let n = 0; n < 60; n++) await spool.accept(floodTo(`i${n}@mail.test`, '192.0.2.1'))

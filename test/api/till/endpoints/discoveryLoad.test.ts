@@ -1,4 +1,4 @@
-/** Tests that strangers who read the public list of paid resources take little from the projects of the service. */
+/** Tests that strangers who read the public list of paid resources do not slow down the projects of the service. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { LoopTime } from '../../../../api/http/limits/loopTime.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
@@ -14,7 +14,8 @@ beforeAll(async () => {
   const env = { TRUSTED_PROXIES: '127.0.0.0/8', DATABASE_POOL: '16' }
   service = await startTestService({
     ...{ smtp: false, workers: false, env },
-    // The clock stands still, so that no network gets time back during a test. The time is enough for two large pages.
+    // The test clock stands still, so that no network gets its processor time back during a test. The time is enough
+    // for two large pages.
     loopTime: new LoopTime(() => 0, { burstMs: 250, perSecondMs: 1 }),
   })
   await connectChain(service.database.pool)
@@ -24,7 +25,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const get = (path: string, ip: string) =>
   fetch(service.url + path, { headers: { 'x-forwarded-for': ip } })
 
-test('while fifty strangers wait for searches of paid resources, a project still reads its mail and searches it', async () => {
+test('while fifty strangers wait for searches of paid resources, a project can still read and search its mail', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   const lock = await pool.connect()
@@ -50,7 +51,7 @@ test('while fifty strangers wait for searches of paid resources, a project still
   expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200))
 })
 
-test('of twenty reads that a network begins at once, six are answered, and another network gets its turn', async () => {
+test('if a network begins twenty reads at once, six are answered and the rest refused, and another network is still served', async () => {
   const lock = await service.database.pool.connect()
   await lock.query('begin')
   await lock.query('lock table seller_endpoints')
@@ -65,7 +66,7 @@ test('of twenty reads that a network begins at once, six are answered, and anoth
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(6)
 })
 
-test('a stranger gets 503 if the database needs too long for the public list, and no other client gets this error from a cache', async () => {
+test('if the database is too slow for the public list, a stranger gets 503, and no cache may store this response for other clients', async () => {
   const lock = await service.database.pool.connect()
   await lock.query('begin')
   await lock.query('lock table seller_endpoints')
@@ -76,7 +77,7 @@ test('a stranger gets 503 if the database needs too long for the public list, an
   expect(answer.headers.get('cache-control')).toBe('no-store')
 })
 
-test('a network that reads many large pages of paid resources is refused, and another network is not', async () => {
+test('a network that reads many large pages of paid resources is refused, while another network is served', async () => {
   const { pool } = service.database
   const seller = await newListedSeller(pool)
   const description = 'x'.repeat(40_000)

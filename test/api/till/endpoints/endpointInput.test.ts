@@ -44,7 +44,7 @@ async function faultOf(read: () => unknown): Promise<string> {
   throw new Error('the input was read')
 }
 
-describe('the service reads the URL of an endpoint', () => {
+describe('reading the URL of an endpoint', () => {
   test('the URL of an endpoint is stored in normal form, without query and fragment', () => {
     expect(readUrlPattern('HTTPS://API.Example:443/a?x=1#y', false)).toEqual({
       url: 'https://api.example/a',
@@ -75,7 +75,7 @@ describe('the service reads the URL of an endpoint', () => {
   })
 })
 
-describe('the service reads a URL that it will call itself', () => {
+describe('reading a URL that the service itself will call', () => {
   const read = (text: string, allowPrivate = false) =>
     readOutboundUrl('webhookUrl', text, allowPrivate)
 
@@ -84,7 +84,7 @@ describe('the service reads a URL that it will call itself', () => {
     expect(read('http://127.0.0.1:9/a', true)).toBe('http://127.0.0.1:9/a')
   })
 
-  test('a URL that the service calls has at most 2,048 characters, and its normal form has the same limit', async () => {
+  test('a URL that the service calls has at most 2,048 characters, both as given and in its normal form', async () => {
     const base = 'https://api.example/?q='
     const longest = base + 'x'.repeat(2_048 - base.length)
     expect(read(longest)).toBe(longest)
@@ -93,7 +93,7 @@ describe('the service reads a URL that it will call itself', () => {
     expect(await faultOf(() => read(`${base}${'ä'.repeat(400)}`))).toBe(fault)
   })
 
-  test('if the service cannot call a URL, the error names the input field that holds the URL', async () => {
+  test('if the service cannot call a URL, the error names the input field that contains the URL', async () => {
     expect(await faultOf(() => read('mcp://tool/report'))).toBe(
       '400 webhookUrl must be an absolute http or https URL',
     )
@@ -103,7 +103,7 @@ describe('the service reads a URL that it will call itself', () => {
   })
 })
 
-describe('the service reads the price of an endpoint', () => {
+describe('reading the price of an endpoint', () => {
   const read = (amount: string) => readPrice(amount, { minPriceAtomic: 1_000 })
 
   test('the price of an endpoint is at least the minimum price of the service', async () => {
@@ -128,7 +128,7 @@ describe('the service reads the price of an endpoint', () => {
   })
 })
 
-describe('the service reads the chain on which an endpoint is paid', () => {
+describe('reading the chain on which an endpoint is paid', () => {
   test('an endpoint’s field network may be absent, or may name the service’s chain in either x402 spelling', async () => {
     for (const network of [undefined, 'base-sepolia', 'eip155:84532'])
       expect(readNetwork(network, 'base-sepolia')).toBe('base-sepolia')
@@ -145,7 +145,7 @@ describe('the service reads the chain on which an endpoint is paid', () => {
     }
   })
 
-  test('the service’s chain is the chain that the payment workers reported, or before that the devnet if the devnet is on', async () => {
+  test('the chain of the service is the one that the payment workers reported, or else the devnet if it is enabled', async () => {
     const { pool } = database
     const unknown = '503 No payment worker has connected to the chain yet'
     for (const status of [async () => {}, () => recordRpcTrouble(pool, 'no answer')]) {
@@ -160,7 +160,7 @@ describe('the service reads the chain on which an endpoint is paid', () => {
   })
 })
 
-describe('the service reads a change of an endpoint', () => {
+describe('reading a change of an endpoint', () => {
   test('a change of an endpoint contains only the fields that the request gives', async () => {
     expect(await readChange(services(), {})).toEqual({})
     const secret = 'x'.repeat(16)
@@ -177,7 +177,7 @@ describe('the service reads a change of an endpoint', () => {
     expect(await readChange(services(), none)).toEqual(none)
   })
 
-  test('an endpoint’s description is cut after 500 characters, and never inside a character', async () => {
+  test('an endpoint’s description is cut after 500 characters, and never in the middle of a character', async () => {
     const cut = async (description: string) =>
       (await readChange(services(), { description })).description
     expect(await cut('x'.repeat(501))).toBe('x'.repeat(500))

@@ -31,8 +31,8 @@ test('the totals of an endpoint count only settled payments', async () => {
   await client.setAutomine(false)
   const { header } = await pay({}, { account })
   const { body: doomed } = await redeem(seller, header)
-  // The payment's transaction must be in the node's pool before the payer sends the own transfer, or the service would
-  // refuse to send it.
+  // The payment's transaction must be in the node's pool before the payer sends a separate transfer. Otherwise the
+  // service would refuse to send the transaction.
   await waitFor('the transaction', async () => {
     const { rows } = await service.database.pool.query(
       'select from chain_transactions where payment_id = $1 and sent_at is not null',
@@ -47,7 +47,7 @@ test('the totals of an endpoint count only settled payments', async () => {
     const { state } = await row(service.database.pool, 'payments', doomed.paymentId)
     return state === 'failed'
   })
-  // When the facilitator refuses the payment, the response names the failed payment, so that the seller can find the
+  // When the facilitator refuses the payment, its response names the failed payment, so that the seller can find the
   // cause.
   const refused = await seller.post('/v0/x402/settle', {
     x402Version: 1,

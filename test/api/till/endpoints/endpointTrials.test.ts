@@ -1,5 +1,5 @@
 /**
- * Tests trials of an endpoint, in which the service requests the 402 response that a buyer would see, and makes one
+ * Tests trials of an endpoint. In a trial, the service requests the 402 response that a buyer would see, and makes one
  * purchase with test money.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -60,7 +60,7 @@ test('a trial of an endpoint shows the 402 response; the trial’s purchase pays
   expect([payment.status, payment.signedReceipt === null]).toEqual(['settled', false])
   expect(shop.hooks.length).toBe(1)
 
-  // Another worker runs the job of the trial again, as it would if a worker was killed after sending the payment.
+  // Another worker repeats the job of the trial, as if the first worker was killed after it had sent the payment.
   const { pool } = till.service.database
   const { rows } = await pool.query(
     `update endpoint_trials set state = 'paying', ended_at = null where endpoint_id = $1 returning id`,
@@ -73,7 +73,7 @@ test('a trial of an endpoint shows the 402 response; the trial’s purchase pays
   expect((await list()).body.count).toBe(1)
 })
 
-test('the trial of an endpoint that is unreachable or sends no x402 challenge fails with the reason', async () => {
+test('if an endpoint is unreachable or sends no x402 challenge, its trial fails with this reason', async () => {
   const free = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('a\0b') })
   const open = await register(`http://127.0.0.1:${free.port}/open`)
   await seller.post(`${open}/trial`, { buy: true })

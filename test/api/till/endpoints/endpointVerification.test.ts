@@ -1,4 +1,4 @@
-/** Tests that the service requests each registered URL to see whether it demands a payment. */
+/** Tests that the service requests each registered URL and checks whether it demands a payment. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'
 import { type Receiver, startReceiver, status } from '../../../support/events/receiver.ts'
@@ -74,7 +74,7 @@ const rows: [string, string, Receiver['answer'] | null, string | RegExp, string[
 ]
 
 for (const [name, verdict, answer, detail, asked] of rows) {
-  test(`the check of an endpoint gives the verdict ${verdict}: ${name}`, async () => {
+  test(`the check of an endpoint results in the verdict ${verdict}: ${name}`, async () => {
     await using receiver = await startReceiver(answer ?? status(500))
     const port = answer === null ? 1 : receiver.port
     const owner = await service.newAgent()
@@ -89,7 +89,7 @@ for (const [name, verdict, answer, detail, asked] of rows) {
   })
 }
 
-test('if the 402 response of an endpoint names only somebody else’s payTo address, the service checks the endpoint again within one hour', async () => {
+test('if the 402 response of an endpoint names only a foreign payTo address, the service checks the endpoint again within one hour', async () => {
   const { pool } = service.database
   await using receiver = await startReceiver(status(402, v1))
   const [{ payTo: named }] = JSON.parse(v1).accepts

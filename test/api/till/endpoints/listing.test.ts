@@ -123,7 +123,7 @@ test('an MCP tool is refused as an endpoint if it has no input schema or has an 
   expect(body.message).toMatch(/^openApiUrl must come with a URL/)
 })
 
-test('metadata are refused if they, with the stored metadata, are too long for an x402 challenge', async () => {
+test('metadata of an endpoint are refused if they and the stored metadata together are too long for an x402 challenge', async () => {
   const half = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`key${n}`, 'value']))
   expect((await put(input({ queryParams: half }))).status).toBe(200)
   const { status, body } = await put({ output: { example: half } })
@@ -132,7 +132,7 @@ test('metadata are refused if they, with the stored metadata, are too long for a
   await put({ output: null })
 })
 
-test('if a request omits a part of the metadata, this part stays unchanged, and the value null removes a part', async () => {
+test('a part of the metadata stays unchanged if the request omits it, and is removed if its value is null', async () => {
   const queryParams = { city: null, list: [null] }
   await put({ serviceName: 'Weather', tags: ['a', 'A', 'b'], ...input({ queryParams }) })
   const { body } = await put({ serviceName: null })

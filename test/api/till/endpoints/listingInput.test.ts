@@ -1,6 +1,6 @@
 /**
- * Tests how the service reads the public listing of an endpoint: its texts, its server, its document, its examples, and
- * its size.
+ * Tests how the service reads the listing of an endpoint (the metadata for the public list): texts, server, document,
+ * examples and size.
  */
 import { describe, expect, test } from 'bun:test'
 import { Type as t } from '@sinclair/typebox'
@@ -48,7 +48,7 @@ function faultOf(body: Body, given: Given = {}): string {
   throw new Error('the listing was read')
 }
 
-describe('a request body has the fields of a listing', () => {
+describe('when a request body contains a listing', () => {
   test('a request body contains a listing (metadata for the public list) if one of its fields is set, even to null or false', () => {
     expect(hasListing({})).toBe(false)
     expect(hasListing({ tags: undefined, priceUsdc: '1' } as never)).toBe(false)
@@ -75,14 +75,14 @@ describe('a request body has the fields of a listing', () => {
   })
 })
 
-describe('the service reads the listing of an endpoint', () => {
+describe('reading the listing of an endpoint', () => {
   test('if a request has no fields of the listing, the stored listing does not change', () => {
     expect(read({})).toEqual({})
     expect(read({ discoverable: true })).toEqual({})
     expect(read({}, { before: stored({ tags: ['a'] }, { input: INPUT }) })).toEqual({})
   })
 
-  test('a listing has the fields that the request gives, and tags that differ only in letter case are kept once', () => {
+  test('a listing gets the fields of the request, and of tags that differ only in letter case only one is kept', () => {
     const output = { type: 'json', example: { tempC: 7 } }
     const words = { serviceName: 'Weather', iconUrl: 'https://api.example/icon.png' }
     expect(read({ ...words, tags: ['Sun', 'rain', 'sun'], input: INPUT, output })).toEqual({
@@ -121,7 +121,7 @@ describe('the service reads the listing of an endpoint', () => {
   })
 })
 
-describe('a listing names the server of an MCP tool', () => {
+describe('the server of an MCP tool in a listing', () => {
   test('the field mcpUrl (URL of the MCP server) is accepted only if the endpoint is an MCP tool', () => {
     const given = { url: TOOL }
     expect(read({ mcpUrl: 'https://mcp.example/#x' }, given)).toEqual({
@@ -158,7 +158,7 @@ describe('a listing names the server of an MCP tool', () => {
   })
 })
 
-describe('a listing names an OpenAPI document', () => {
+describe('the OpenAPI document of a listing', () => {
   test('an OpenAPI document may be set only for an endpoint with a URL', () => {
     expect(read({ openApiUrl: `${DOCUMENT}#x` })).toEqual({ openApiUrl: DOCUMENT })
     expect(faultOf({ openApiUrl: DOCUMENT }, { url: TOOL })).toBe(
@@ -170,7 +170,7 @@ describe('a listing names an OpenAPI document', () => {
     expect(read({ openApiUrl: local }, { allowPrivate: true })).toEqual({ openApiUrl: local })
   })
 
-  test('while an OpenAPI document is stored, the examples must match it, but the seller’s own fields override it', () => {
+  test('while an OpenAPI document is stored, the seller’s examples must match it, but fields that the seller sets override it', () => {
     const schema = { queryParams: { type: 'object', required: ['city'] } }
     const document: Metadata = { input: { method: 'GET', schema, queryParams: {} } }
     const before = stored({}, document)
@@ -187,7 +187,7 @@ describe('a listing names an OpenAPI document', () => {
   })
 })
 
-describe('a listing must fit in the header of an x402 challenge', () => {
+describe('the size limit of a listing, which must fit in the header of an x402 challenge', () => {
   const long = (chars: number) =>
     ({ method: 'GET', queryParams: { city: 'x'.repeat(chars) } }) as const
   const fault =
@@ -203,7 +203,7 @@ describe('a listing must fit in the header of an x402 challenge', () => {
     expect(read({ output, input: null }, { before }).metadata).toBeDefined()
   })
 
-  test('if the listing fields do not change, their size is not checked', () => {
+  test('if the fields of a listing do not change, the service does not check their size', () => {
     expect(read({ discoverable: true }, { before: stored({ input: long(1_900) }) })).toEqual({})
   })
 })

@@ -16,7 +16,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const challenge = () => seller.post('/v0/payments/challenge', { amount: PRICE, resource: TOOL })
 
-test('a paused endpoint gets no new x402 challenge, can still redeem signed payments, and sells again after the pause', async () => {
+test('a paused endpoint gets no new x402 challenge, still accepts payments that are already signed, and sells again after the pause', async () => {
   const { body: made } = await seller.put(PATH, { urlPattern: TOOL, priceUsdc: PRICE })
   expect(made.active).toBe(true)
   expect((await challenge()).status).toBe(200)

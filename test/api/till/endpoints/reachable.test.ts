@@ -1,4 +1,7 @@
-/** Tests for which endpoints the service refuses a challenge, and how long a challenge waits for a check. */
+/**
+ * Tests for which endpoints the service refuses an x402 challenge, and how long a request for a challenge waits for a
+ * check.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ApiError } from '../../../../api/http/errors.ts'
 import { checkAnew, checkReachable } from '../../../../api/till/endpoints/reachable.ts'
@@ -36,7 +39,7 @@ const VERIFIED = `verification_status = 'verified', check_queued_at = null, chec
 const ago = (ms: number) => `clock_timestamp() - interval '${ms} milliseconds'`
 const queued = async () => (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
 
-/** Returns the response of the service to a request for a challenge for the endpoint. */
+/** Returns the service's response to a request for an x402 challenge of the endpoint. */
 async function check(verification: string | null, endpointId: string | null = id): Promise<string> {
   try {
     await checkReachable({ pool } as never, { endpointId, verification } as never)
@@ -49,14 +52,14 @@ async function check(verification: string | null, endpointId: string | null = id
 const REFUSED =
   /^400 The endpoint was unreachable from the internet at 2026-01-05T10:00:00.000Z \(ECONNREFUSED\)\. POST/
 
-describe('a challenge for an endpoint', () => {
+describe('a request for an x402 challenge of an endpoint', () => {
   test('a request for an x402 challenge is refused if the endpoint is paused', async () => {
     expect(await check('paused')).toBe(
       `400 The endpoint is paused: PATCH /v0/sellers/endpoints/${id} with active true lets it sell again`,
     )
   })
 
-  test('a request for an x402 challenge starts no check if the endpoint was reached before, or if there is no endpoint', async () => {
+  test('a request for an x402 challenge starts no check if an earlier check reached the endpoint, or if there is no endpoint', async () => {
     await set(UNREACHABLE)
     for (const verification of ['verified', 'failed', null]) {
       expect(await check(verification)).toBe('reachable')
@@ -66,7 +69,7 @@ describe('a challenge for an endpoint', () => {
     expect(await queued()).toBe(false)
   })
 
-  test('if a pending check of the endpoint has ended, a request for an x402 challenge uses the verdict and starts no second check', async () => {
+  test('if a pending check of the endpoint has ended, a request for an x402 challenge uses its verdict and starts no second check', async () => {
     await set(VERIFIED)
     expect(await check('pending')).toBe('reachable')
     await set(UNREACHABLE)
@@ -89,7 +92,7 @@ describe('a challenge for an endpoint', () => {
     expect(await answer).toBe('reachable')
   })
 
-  test('if an unreachable endpoint was checked recently, the request for a challenge waits for the pause between checks, then for a check', async () => {
+  test('if an unreachable endpoint was checked recently, a request for a challenge waits until the next check is allowed and has ended', async () => {
     await set(`${UNREACHABLE}, check_provoked_at = ${ago(1_800)}`)
     const answer = check('unreachable')
     await waitFor('the check', queued)
@@ -110,11 +113,11 @@ describe('a challenge for an endpoint', () => {
   })
 })
 
-describe('a seller has an endpoint checked again', () => {
+describe('a seller requests a new check of an endpoint', () => {
   const checkAgain = (target: { projectId: string; id: string }) =>
     checkAnew({ pool } as never, target)
 
-  test('a request to check an endpoint again waits for the end of the check', async () => {
+  test('a seller’s request for a new check waits for the end of the check', async () => {
     const checked = checkAgain({ projectId, id })
     await waitFor('the check', queued)
     await set(VERIFIED)
@@ -122,14 +125,14 @@ describe('a seller has an endpoint checked again', () => {
     expect((await findEndpointCheck(pool, id))?.status).toBe('verified')
   })
 
-  test('a request to check an endpoint again ends if the endpoint is deleted during the check', async () => {
+  test('if the endpoint is deleted during the check, the seller’s request for a new check ends', async () => {
     const checked = checkAgain({ projectId, id })
     await waitFor('the check', queued)
     await set('deleted_at = now()')
     await checked
   })
 
-  test('a request to check an endpoint of another project is refused as not found', async () => {
+  test('a request for a new check of another project’s endpoint gets the error not_found', async () => {
     const stranger = await newProject(pool)
     for (const target of [
       { projectId: stranger, id },

@@ -43,7 +43,7 @@ test('the first challenge of a new unreachable endpoint waits for the first chec
   expect(body.message).toContain(`POST ${PATH}/${id}/verify`)
 })
 
-test('a challenge succeeds as soon as the seller’s server is reachable again, even right after a refusal', async () => {
+test('a request for a challenge succeeds as soon as the seller’s server is reachable again, even right after a refusal', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   await verdict(id, 'unreachable')
@@ -60,17 +60,17 @@ test('a challenge succeeds as soon as the seller’s server is reachable again, 
   }
 })
 
-test('twenty concurrent challenges that are refused cause at most two checks of an unreachable URL', async () => {
+test('twenty concurrent requests for a challenge of an unreachable endpoint cause at most two checks of its URL', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   await verdict(id, 'unreachable')
   await challenge(resource)
   const answers = await Promise.all(Array.from({ length: 20 }, () => challenge(resource)))
-  // A challenge that is requested while a slow check runs may succeed, because the check itself may have caused the
+  // A challenge that is requested during a slow check may succeed, because the check itself may have caused the
   // request.
   const refused = answers.filter(({ status: code }) => code === 400)
   expect(refused.length).toBeGreaterThan(0)
-  // The error message contains the time of the check, so at most two checks give at most two different messages.
+  // The error message contains the time of the check, so at most two checks cause at most two different messages.
   expect(new Set(refused.map(({ body }) => body.message)).size).toBeLessThanOrEqual(2)
 })
 
@@ -99,15 +99,15 @@ for (const [name, check] of [
   ['a payer', async () => {}],
   ['its seller', (purser: Purser, id: string) => purser.sellers.verify(id)],
 ] as const) {
-  test(`if the service could not reach a paywall, the paywall sells again as soon as ${name} sends a request`, async () => {
+  test(`if the service could not reach a paywall, the paywall can sell again as soon as ${name} sends a request`, async () => {
     const port = await freePort()
     const resource = `http://127.0.0.1:${port}/report`
     const purser = new Purser({ apiKey: seller.key, baseUrl: till.service.url })
     const serve = requirePayment({ purser, amount: PRICE, resource }, () => new Response('ha'))
     const open = () =>
       Bun.serve({ port, hostname: '127.0.0.1', fetch: (request) => serve(request) })
-    // In this test, the paywall is first unreachable and then reachable again. The check must not take the request that
-    // the check itself sends for the request of a payer.
+    // In this test, the paywall is first unreachable and then reachable again. The service must not count its own check
+    // request as the request of a payer.
     const id = await register(resource)
     await verdict(id, 'unreachable')
     const shop = open()
@@ -121,7 +121,7 @@ for (const [name, check] of [
   })
 }
 
-test('an endpoint can still sell if a check reached it but failed', async () => {
+test('if a check reached an endpoint but found a fault, the endpoint can still sell', async () => {
   await using receiver = await startReceiver(status(500))
   const resource = `http://127.0.0.1:${receiver.port}/report`
   await verdict(await register(resource), 'failed')
@@ -138,7 +138,8 @@ test('a signed payment is never refused because the endpoint is unreachable', as
 test('an unreachable endpoint is checked again within one hour', async () => {
   const id = await register(await nowhere())
   await verdict(id, 'unreachable')
-  // The job of the first check keeps its run time in the past until the job ends, which may be after the verdict.
+  // The job of the first check keeps a run time in the past until it ends, so the test waits for a job with a run time
+  // in the future.
   const inMs = await waitFor('the next check', async () => {
     const { rows } = await till.service.database.pool.query(
       `select extract(epoch from run_at - now()) * 1000 as ms from graphile_worker.jobs

@@ -1,5 +1,6 @@
 /**
- * Tests how the facilitator responds to the bazaar declaration (an x402 extension) that a payer repeats in a payment.
+ * Tests how the facilitator responds to the bazaar declaration (x402 metadata about a resource) that a payer repeats in
+ * a payment.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
@@ -49,8 +50,8 @@ const isChecked = async ({ id }: Endpoint) =>
   (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
 
 /**
- * Returns the answer of the facilitator to a bazaar declaration (an x402 extension). The answer is null if the response
- * to the payment gets no header about the declaration.
+ * Returns the facilitator's answer to a bazaar declaration (x402 metadata about a resource), or null if the response
+ * has no header about it.
  */
 async function answerTo(declared: unknown, endpoint: Endpoint | null) {
   const payment = { extensions: { bazaar: declared } }
@@ -63,7 +64,7 @@ const withInfo = (change: object) => ({
   info: { ...DECLARED.info, input: { ...(DECLARED.info.input as object), ...change } },
 })
 
-test('a payment without a bazaar declaration (metadata for the x402 list) gets no extension header', async () => {
+test('a payment without a bazaar declaration (metadata for the x402 list) gets no extension header in the response', async () => {
   const endpoint = await listed({ metadata: METADATA })
   for (const payment of [
     ...[undefined, null, {}, { extensions: null }, { extensions: {} }],
@@ -73,7 +74,7 @@ test('a payment without a bazaar declaration (metadata for the x402 list) gets n
   }
 })
 
-describe('a bazaar declaration is rejected', () => {
+describe('bazaar declarations that are rejected', () => {
   const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`)
   test.each<[name: string, reason: string, declared: unknown]>([
     ['is too deep', 'bazaar must be nested at most 20 levels', nested(21)],
@@ -112,7 +113,7 @@ describe('a bazaar declaration is rejected', () => {
   })
 })
 
-describe('a bazaar declaration is compared with the public list', () => {
+describe('bazaar declarations that are compared with the public list', () => {
   test('a bazaar declaration that equals the listing of the endpoint succeeds, even with other path parameters', async () => {
     const endpoint = await listed({ metadata: METADATA })
     for (const declared of [DECLARED, withInfo({ pathParams: { day: '7' } })]) {
@@ -121,7 +122,7 @@ describe('a bazaar declaration is compared with the public list', () => {
     expect(await isChecked(endpoint)).toBe(false)
   })
 
-  test('a bazaar declaration succeeds if a check found the same declaration in the endpoint’s 402 response', async () => {
+  test('if a check found the same bazaar declaration in the endpoint’s 402 response, the declaration succeeds', async () => {
     const { id } = await listed()
     const verdict = { id, url: URL_PATTERN, status: 'verified', detail: '' } as const
     const seen = { bazaar: DECLARED }
@@ -130,7 +131,7 @@ describe('a bazaar declaration is compared with the public list', () => {
     expect(await answerTo(DECLARED, endpoint)).toEqual({ status: 'success' })
   })
 
-  test('a bazaar declaration that differs from the endpoint’s metadata, or an endpoint without metadata, leads to a check by a worker', async () => {
+  test('if a bazaar declaration differs from the endpoint’s metadata, or the endpoint has none, a worker checks the endpoint', async () => {
     const described = await listed({ metadata: METADATA })
     const other = withInfo({ queryParams: { city: 'Quito' } })
     expect(await answerTo(other, described)).toEqual({ status: 'processing' })

@@ -1,6 +1,6 @@
 /**
- * Tests how the facilitator reads a seller's payment requirements: which requirements the facilitator refuses, and
- * which resource is paid.
+ * Tests how the facilitator reads a seller's payment requirements, which of them it refuses, and which resource is
+ * paid.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
@@ -52,8 +52,7 @@ async function sell(project: string, matchKey: string, discoverable = false): Pr
 }
 
 /**
- * Returns the decoded payment of one x402 version. Only two properties of this payment matter: its version and its copy
- * of the resource.
+ * Returns a decoded payment of the given x402 version, in which only the version and the named resource matter.
  */
 const payment = (x402Version: 1 | 2, resourceUrl?: string): DecodedPayment => ({
   ok: true,
@@ -95,7 +94,7 @@ async function offerOf(reading: Promise<FacilitatorOffer>) {
   return { ...read.offer, endpoint: read.endpoint?.id ?? null }
 }
 
-describe('the facilitator reads the payment requirements of a seller', () => {
+describe('reading the payment requirements of a seller', () => {
   test('the payment requirements must have the same x402 version as the payment', async () => {
     expect(await reasonOf(readV1())).toBe('accepted')
     expect(await reasonOf(readV2())).toBe('accepted')
@@ -107,7 +106,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
     }
   })
 
-  test('the payment requirements are not read if the payment’s x402 version is unknown, but are read if the payment is malformed otherwise', async () => {
+  test('payment requirements are not read if the payment’s x402 version is unknown, but are read if the payment has another fault', async () => {
     const malformed = (reason: 'invalid_x402_version' | 'invalid_payload', x402Version: 1 | 2) =>
       ({ ok: false, x402Version, reason, detail: '' }) as const
     const unknown = malformed('invalid_x402_version', 1)
@@ -140,7 +139,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
     }
   })
 
-  test('if payment requirements of x402 version 2 name a token or a transfer method in `extra`, it must be USDC or EIP-3009', async () => {
+  test('if payment requirements of x402 version 2 name a token in extra, it must be USDC, and a transfer method must be EIP-3009', async () => {
     const cases: [Json, string][] = [
       [{}, 'accepted'],
       [{ name: 'USDC', version: '2', assetTransferMethod: 'eip3009' }, 'accepted'],
@@ -171,7 +170,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
   })
 })
 
-describe('a seller names the paid resource in the requirements', () => {
+describe('the paid resource that a seller names in the requirements', () => {
   test('the paid resource is the resource that the seller names, in normal form, and belongs to its registered endpoint', async () => {
     for (const reading of [
       readV1({ resource: 'HTTPS://API.Example:443/report?x=1' }),
@@ -195,7 +194,7 @@ describe('a seller names the paid resource in the requirements', () => {
     }
   })
 
-  test('the seller may name a resource without a registered endpoint, or ask another price than the endpoint’s price', async () => {
+  test('the seller may name a resource without a registered endpoint, or demand a price other than the endpoint’s price', async () => {
     const resource = 'https://api.example/new'
     for (const reading of [readV1({ resource }), readV2({ extra: { resource } })]) {
       expect(await offerOf(reading)).toMatchObject({
@@ -249,7 +248,7 @@ describe('a seller names the paid resource in the requirements', () => {
     expect((await offerOf(readV2({}, resource))).discoverable).toBe(true)
   })
 
-  test('a resource is refused if another project has a verified endpoint for it that pays this other project’s address', async () => {
+  test('a resource is refused if another project has a verified endpoint for it whose 402 response names that project’s address', async () => {
     const rival = await newSeller(RIVAL)
     const id = await sell(rival, 'rival.example/a')
     const resource = 'https://rival.example/a'
@@ -268,7 +267,7 @@ describe('a seller names the paid resource in the requirements', () => {
   })
 })
 
-describe('only the payer names the paid resource', () => {
+describe('the paid resource that only the payer names', () => {
   test('if only the payer names the resource, the payment is accepted, and its endpoint is found if the amount equals the endpoint’s price', async () => {
     for (const extra of [undefined, null, {}, { resource: null }]) {
       expect(await offerOf(readV2({ extra }, `${RESOURCE}?x=1`))).toMatchObject({
@@ -293,7 +292,7 @@ describe('only the payer names the paid resource', () => {
     }
   })
 
-  test('the resource counts as unspecified if the payer names no resource or no web address', async () => {
+  test('the paid resource counts as unspecified if the payer names no resource, or names no web address', async () => {
     for (const copy of [
       undefined,
       '',

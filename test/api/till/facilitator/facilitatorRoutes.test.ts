@@ -1,6 +1,6 @@
 /**
- * Tests the responses of the facilitator routes without a chain: the test itself records the result in place of a
- * worker.
+ * Tests the responses of the facilitator routes without a chain: the test itself records each result that a worker
+ * would record.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { findCheck, passCheck, refuseCheck } from '../../../../sql/till/payments/paymentChecks.ts'
@@ -94,8 +94,8 @@ async function settled(
 }
 const pass = async (id: string) => passCheck(pool, (await findCheck(pool, id))!)
 
-describe('the facilitator verifies a payment', () => {
-  test('the facilitator’s verify call finds a payment valid if a worker finds no fault, and does not claim (reserve) the payment', async () => {
+describe('the facilitator’s verify call', () => {
+  test('if a worker finds no fault in a payment, the verify call calls the payment valid and does not claim (reserve) it', async () => {
     const payment = await pay()
     expect(await verified(payment, pass)).toEqual({ isValid: true, payer: payer.address })
     const { rowCount } = await pool.query('select from payments where authorization_nonce = $1', [
@@ -157,7 +157,7 @@ describe('the facilitator verifies a payment', () => {
     expect(await reasonOf(failed.payment)).toBe('insufficient_funds')
   })
 
-  test('a payment that exceeds the project’s daily limit is invalid', async () => {
+  test('a payment above the project’s daily limit is invalid', async () => {
     await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 0)', [
       seller.project.id,
     ])
@@ -168,8 +168,8 @@ describe('the facilitator verifies a payment', () => {
   })
 })
 
-describe('the facilitator settles a payment', () => {
-  test('a settled payment succeeds only once, and the response spells the network as in the payment’s x402 version', async () => {
+describe('the facilitator’s settle call', () => {
+  test('the settlement of a payment succeeds only once, and the response spells the network as in the payment’s x402 version', async () => {
     for (const [face, network] of [
       [faceV1, 'base-sepolia'],
       [faceV2, NETWORK],
@@ -189,7 +189,7 @@ describe('the facilitator settles a payment', () => {
     }
   })
 
-  test('if a reorganisation undoes a settlement before the seller gets the answer, the payment is pending, and no duplicate', async () => {
+  test('if a reorganisation undoes a settlement before the seller gets the response, the payment counts as pending, and not as a duplicate', async () => {
     const env = { SETTLEMENT_WAIT_MS: '1' }
     await using hasty = await startTestService({ smtp: false, workers: false, env })
     const mine = hasty.database.pool
@@ -228,7 +228,7 @@ describe('the facilitator settles a payment', () => {
     })
   })
 
-  test('a payment with a fault is refused and not stored', async () => {
+  test('a payment with a fault is refused, and the service does not store it', async () => {
     const poor = await pay({ value: 9_999n })
     const malformed = { ...faceV2(await pay()), paymentPayload: { x402Version: 2, payload: 7 } }
     for (const [body, network] of [
@@ -244,7 +244,7 @@ describe('the facilitator settles a payment', () => {
   })
 })
 
-describe('a project cannot sell', () => {
+describe('projects that cannot sell', () => {
   test('if a project has not enabled payments, the facilitator answers with status 200 and the reason', async () => {
     await changeProject(pool, seller.project.id, { paymentsEnabled: false })
     const message = 'Payments are not enabled for this project'
@@ -293,7 +293,7 @@ test('the settle call refuses a payment that is still pending, and gives the has
   })
 })
 
-test('if a payment ends while the facilitator waits for the transaction’s hash, the response has the payment’s outcome', async () => {
+test('if a payment ends while the facilitator waits for the transaction’s hash, the response contains the payment’s outcome', async () => {
   await using _ = await startHasty(1)
   const [poor, rich] = [await pay(), await pay()]
   const failure = { stage: 'verify', reason: 'insufficient_funds', detail: 'poor' } as const
@@ -309,7 +309,7 @@ test('if a payment ends while the facilitator waits for the transaction’s hash
   expect(made.answer).toMatchObject({ success: true, paymentId: made.paymentId })
 })
 
-test('a claimed payment stays valid until the seller gets its answer, even if the daily limit is used up or the chain calls it used', async () => {
+test('a claimed payment stays valid until the seller gets the response, even if the daily limit is used up or the chain calls the payment used', async () => {
   await using _ = await startHasty()
   await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 1)', [
     seller.project.id,

@@ -214,7 +214,7 @@ test('the facilitator settles payments with a null resource, null extensions and
   expect((await settle(face(payloadV2(await pay(), odd)))).success).toBe(true)
 })
 
-test('an invalid resource URL from the payer is ignored, but an invalid resource URL from the seller is refused', async () => {
+test('an invalid resource URL from the payer is ignored, whereas an invalid resource URL from the seller is refused', async () => {
   for (const url of ['no URL', '/report', '']) {
     const settled = await settle(face(payloadV2(await pay(), resource(url))))
     expect([url, settled.success]).toEqual([url, true])
@@ -273,7 +273,7 @@ test('the service stores the payment-identifier of a payment, and a payer can us
     paymentIdentifier: id,
     signedReceipt: { body: { paymentIdentifier: id } },
   })
-  // Another payer may use the same payment-identifier, so that no payer can block the identifiers of other payers.
+  // Another payer may use the same payment-identifier, so that no payer can block the identifiers of others.
   const stranger = await pay({}, { account: await newPayer(till.client) })
   const theirs = await settle(face(payloadV2(stranger, { ...resource(RESOURCE), extensions })))
   expect(theirs.success).toBe(true)
@@ -303,7 +303,7 @@ test('if the same payment is presented again while it is being settled, its paym
   }
 })
 
-test('concurrent batches that claim the same payments in different orders cause no deadlock', async () => {
+test('concurrent batches that claim (store) the same payments in different orders cause no deadlock', async () => {
   const account = await newPayer(till.client)
   const ids = Array.from({ length: 10 }, () => `order_${crypto.randomUUID()}`)
   const orders = [...ids, ...ids.toReversed(), ...ids].map(async (id) => {
@@ -316,7 +316,7 @@ test('concurrent batches that claim the same payments in different orders cause 
   expect([...reasons]).toEqual(['payment_identifier_conflict'])
 })
 
-test('if a project has not enabled payments, the facilitator returns a verdict with the cause and no error status', async () => {
+test('if a project has not enabled payments, the facilitator returns a verdict with the cause, and no HTTP error', async () => {
   const owner = await till.newSeller()
   const body = face(payloadV2(await pay()))
   await changeProject(till.service.database.pool, owner.project.id, { paymentsEnabled: false })
@@ -337,7 +337,7 @@ test('if a project has not enabled payments, the facilitator returns a verdict w
     false,
     message,
   ])
-  // Because of the status 403, the seller's x402 middleware does not start. If the middleware started, it would offer
+  // The status 403 prevents the start of the seller's x402 middleware. If the middleware started, it would offer
   // payments that nobody settles.
   expect((await owner.get('/v0/x402/supported')).status).toBe(403)
   expect((await verify({})).invalidReason).toBe('invalid_payment_requirements')

@@ -48,7 +48,7 @@ test('the activity report sums a project’s income by day, endpoint and payer, 
   }
   const refused = await redeem(seller, 'nonsense')
   expect(refused.body.ok).toBe(false)
-  // In this test, the first payment settled three days ago.
+  // The first payment in this test was settled three days ago.
   await till.service.database.pool.query(
     `update payments set settled_at = settled_at - interval '3 days' where id = $1`,
     [paid[0]],
@@ -74,7 +74,7 @@ test('the activity report sums a project’s income by day, endpoint and payer, 
   expect((await activity('', stranger)).body).toMatchObject(nothing)
 })
 
-test('the number of days in the activity report is limited, and the report needs its own scope', async () => {
+test('the activity report covers a limited number of days, and needs a scope of its own', async () => {
   for (const days of ['0', '91', '-1', '1.5', 'x', '']) {
     const { status, body } = await activity(`?days=${days}`)
     expect([days, status, body.message]).toEqual([
@@ -88,7 +88,7 @@ test('the number of days in the activity report is limited, and the report needs
   expect((await activity('', bare)).body.message).toBe('Missing required scope: payments:accept')
 })
 
-test('a request with an unknown word instead of a payment id gets status 404', async () => {
+test('if a URL contains an unknown word instead of a payment id, the request gets status 404', async () => {
   for (const [word, message] of [
     ['intents', 'Not found'],
     ['spend-limits', 'Not found'],

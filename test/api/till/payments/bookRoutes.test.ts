@@ -83,7 +83,7 @@ test('the query of the account book sets the period, and the entry after which t
   }
 })
 
-test('one response contains at most ten thousand entries of the account book, and its last cursor leads to the next entries', async () => {
+test('one response contains at most ten thousand entries of the account book, and its last cursor leads to the later entries', async () => {
   const large = await service.newAgent()
   await service.database.pool.query(
     `insert into payments (id, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic,

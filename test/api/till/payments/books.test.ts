@@ -76,7 +76,7 @@ test('a seller’s account book matches the chain after a group transaction, a s
   )
 })
 
-test('in a group transaction, the payments’ shares of the fee add up to the exact fee in wei', async () => {
+test('in a group transaction, the payments’ parts of the fee add up to the exact fee in wei', async () => {
   const sums = Map.groupBy(await entries(), ({ txHash }) => txHash as Hex)
   expect(sums.size).toBeGreaterThan(1)
   for (const [hash, members] of sums) {

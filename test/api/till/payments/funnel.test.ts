@@ -1,6 +1,6 @@
 /**
- * Tests the funnel (the counts of the steps from x402 challenges to payments), the filters of the payment list, and the
- * signed payment header.
+ * Tests the funnel (the counts of each step from an x402 challenge to a payment), the filters of the payment list, and
+ * the signed payment header.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../api/http/server.ts'
@@ -36,7 +36,7 @@ const NOTHING = {
   ...{ amountUsdc: '0', amountUsdcRaw: '0' },
 }
 
-test('the payment funnel counts each payment at once, and saves its counts of challenges and refusals when a process shuts down', async () => {
+test('the payment funnel counts each payment at once, and a process saves its counts of challenges and refusals when it shuts down', async () => {
   const { config, database } = till.service
   expect((await funnel()).body).toMatchObject({ total: NOTHING, byDay: [], byEndpoint: [] })
   const other = startApi(config, database.url, silentLog)
@@ -183,7 +183,7 @@ test('an owner sees the signed payment header, which the service builds again fr
   }
 })
 
-test('if the details of a payment were removed, a request for its payment header gets status 410', async () => {
+test('if the details of a payment were deleted, a request for its payment header gets status 410', async () => {
   const { platform, database } = till.service
   const { paymentId } = (await redeemToEnd(seller, (await pay()).header)).body
   const path = `/v0/platform/projects/${seller.project.id}/payments/${paymentId}/header`

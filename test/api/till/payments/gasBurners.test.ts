@@ -1,4 +1,4 @@
-/** Tests contract wallets that try to make the service's gas wallet waste gas. */
+/** Tests contract wallets that try to waste the gas of the service's gas wallet. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -37,7 +37,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const sentByGasWallet = () =>
   till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
-test('if a contract wallet accepts a payment only when gas costs nothing, the service spends no gas and does not claim the payment', async () => {
+test('if a contract wallet pays only when gas costs nothing, the service spends no gas and does not claim (store) the payment', async () => {
   const wallet = await deployCode(till.client, FREE_CALL_ONLY)
   const before = await sentByGasWallet()
   const { body } = await redeem(seller, await payFromContract(wallet))
@@ -56,7 +56,7 @@ test('the gas limit of a contract wallet’s payment is only slightly above the 
   expect(gas).toBeGreaterThan(gasUsed)
 })
 
-test('the service refuses a contract wallet that wastes gas if it gets much gas', async () => {
+test('if a contract wallet wastes gas when it gets much gas, the service refuses its payment', async () => {
   const wallet = await deployCode(till.client, acceptBelow(400_000))
   const before = await sentByGasWallet()
   const { body } = await redeem(seller, await payFromContract(wallet))

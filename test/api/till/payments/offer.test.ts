@@ -1,4 +1,4 @@
-/** Tests which price and resource a seller may ask for, and which projects can sell. */
+/** Tests which price and resource a seller may demand, and which projects can sell. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { ApiError } from '../../../../api/http/errors.ts'
@@ -71,7 +71,7 @@ async function faultOf(reading: Promise<unknown>): Promise<string> {
   throw error ?? new Error('the offer was read')
 }
 
-describe('the service reads the offer of a seller', () => {
+describe('reading the offer of a seller', () => {
   test('an offer contains the seller, the endpoint and the resource in normal form', async () => {
     const description = 'A report'
     const offer = await read({ resource: 'HTTPS://API.Example:443/report?x=1#y', description })
@@ -127,7 +127,7 @@ describe('the service reads the offer of a seller', () => {
   })
 })
 
-describe('a project sells', () => {
+describe('projects that can sell', () => {
   const forbidden = '403 Payments are not enabled for this project'
   test('a project can make an offer only if payments are enabled and the project has a payTo address', async () => {
     const none = await newProject(pool)

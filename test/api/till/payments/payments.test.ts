@@ -25,7 +25,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const challenge = (body: Record<string, unknown>, agent = seller) =>
   agent.post('/v0/payments/challenge', { amount: PRICE, resource: RESOURCE, ...body })
 
-describe('a seller requests an x402 challenge', () => {
+describe('requesting an x402 challenge', () => {
   test('the challenge is the body of a 402 response that x402 clients accept', async () => {
     const { status, headers, body } = await challenge({
       description: 'A report',
@@ -53,7 +53,7 @@ describe('a seller requests an x402 challenge', () => {
     })
   })
 
-  test('a long description in the challenge is truncated, but never inside a character', async () => {
+  test('a long description in the challenge is truncated, but never in the middle of a character', async () => {
     for (const [given, kept] of [
       ['x'.repeat(501), 'x'.repeat(500)],
       [`${'x'.repeat(499)}🛒`, 'x'.repeat(499)],
@@ -113,7 +113,7 @@ describe('a seller requests an x402 challenge', () => {
   })
 })
 
-test('the API lists payments newest first, in pages, and only for their own project', async () => {
+test('the API lists the payments of one project only, newest first and in pages', async () => {
   const other = await till.newSeller()
   const ids: string[] = []
   for (let n = 0; n < 5; n++)
@@ -132,7 +132,7 @@ test('the API lists payments newest first, in pages, and only for their own proj
   expect((await other.get('/v0/payments/pay_nothing')).status).toBe(404)
 })
 
-test('a different redeem call with a used Idempotency-Key is a conflict, and a malformed Idempotency-Key is refused', async () => {
+test('if a redeem call uses the Idempotency-Key of a different call, it gets a conflict, and a malformed Idempotency-Key is refused', async () => {
   const first = await pay()
   const key = { 'idempotency-key': 'order-1' }
   const { body } = await redeem(seller, first.header, {}, key)
@@ -158,7 +158,7 @@ test('the readiness check /readyz reports whether the chain’s RPC node is reac
   const ready = async () => (await fetch(`${till.service.url}/readyz`)).json()
   expect(await ready()).toMatchObject({ checks: { rpc: 'ok' } })
   const { pool } = till.service.database
-  // Because of the lock, the watcher of the chain cannot write between the update and the rules.
+  // The lock prevents the watcher of the chain from writing between the update and the creation of the rules.
   await pool.query(`
     begin;
     lock table chain_status in access exclusive mode;

@@ -1,6 +1,6 @@
 /**
- * Tests that a payment receipt names only a resource that its project may sell. The receipt spells the resource in a
- * form that has only one possible reading.
+ * Tests that a payment receipt names only a resource that its project may sell, in a spelling with only one possible
+ * reading.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'
@@ -80,7 +80,7 @@ describe('the service signs no receipt for a resource that is not a well-formed 
 const claimsOf = (jws: string) =>
   JSON.parse(Buffer.from(jws.split('.')[1]!, 'base64url').toString('utf8'))
 
-test('the signed receipt (JWS) names the project and the endpoint', async () => {
+test('the signed receipt (JWS) contains the ids of the project and the endpoint', async () => {
   const { body } = await redeemToEnd(seller, (await pay()).header)
   const { endpointId } = body.signedReceipt.body
   expect(endpointId).toStartWith('se_')
@@ -100,7 +100,7 @@ test('the signed receipt (JWS) names the project and the endpoint', async () => 
   })
 })
 
-describe('two projects want to sell the same resource', () => {
+describe('two projects that want to sell the same resource', () => {
   /** Registers the URL for a project, and waits until the endpoint is verified. */
   async function register(agent: Agent, urlPattern: string): Promise<void> {
     const { body } = await agent.put('/v0/sellers/endpoints', { urlPattern, priceUsdc: '0.01' })
@@ -130,12 +130,12 @@ describe('two projects want to sell the same resource', () => {
   }
   const REFUSED = /^resource must not be that of another project/
 
-  test('if another project proved that it sells a resource, a project without proof gets no challenge, redeem or settlement for it', async () => {
+  test('once a project has proved that it sells a resource, a project without proof gets no challenge, redeem or settlement for it', async () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/x`
     const { thief, address } = await newThief()
-    // In this test, a thief registers the seller's URL before the seller does. The URL answers the check with a 402 to
-    // the seller's address, so this answer does not prove that the thief sells at the URL.
+    // In this test, a thief registers the seller's URL before the seller does. The check of the URL finds a 402
+    // response with the seller's address, which does not prove that the thief sells at the URL.
     await register(thief, resource)
     await register(seller, resource)
     const { header } = await pay({ to: address })

@@ -1,4 +1,4 @@
-/** Verifies payment receipts with an independent library and the published keys of the service. */
+/** Verifies payment receipts with an independent library and the public keys that the service publishes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { verify } from 'node:crypto'
 import { compactVerify, createLocalJWKSet, decodeProtectedHeader, importJWK } from 'jose'
@@ -52,7 +52,7 @@ async function expectGenuine(receipt: any): Promise<void> {
   await importJWK(jwk, 'EdDSA')
 }
 
-test('a receipt can be verified with the published keys, and a changed receipt cannot', async () => {
+test('the published keys verify a receipt, and do not verify a changed receipt', async () => {
   const receipt = await receiptOf()
   await expectGenuine(receipt)
   expect(receipt.did).toBe('did:web:till.example.com')
@@ -75,7 +75,7 @@ test('the published key documents contain only public keys, and may be cached', 
   expect(did.assertionMethod).toHaveLength(2)
 })
 
-test('the DID documents of the service contain each key as a JWK with its algorithm, and in multibase form', async () => {
+test('the DID documents of the service contain each key both as a JWK with its algorithm and in multibase form', async () => {
   const receipt = await receiptOf()
   const path = `/identities/${seller.project.id}/did.json`
   const [own, ofProject] = [await published('/.well-known/did.json'), await published(path)]
@@ -132,7 +132,7 @@ test('web pages of every origin may read public documents such as the public key
   }
 })
 
-test('a new key signs new receipts, and receipts of the old key stay valid after the old key is removed from the settings', async () => {
+test('a new key signs new receipts, and receipts of the old key stay valid even after the old key is removed from the settings', async () => {
   const old = await receiptOf()
   await worker.stop()
   worker = await till.startWorker({ receiptSeeds: [seed(2), seed(1)] })

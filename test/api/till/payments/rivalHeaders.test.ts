@@ -1,5 +1,5 @@
 /**
- * Tests that only one of several payment headers that compete is paid. The headers have the same authorization, or one
+ * Tests that only one of several competing payment headers is paid. The headers have the same authorization, or one
  * header reaches two resources at the same time.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -51,7 +51,7 @@ test('if a contract wallet’s payment header is redeemed at two resources concu
   }
 })
 
-test('a payer who changes a copy of a redeemed payment header is refused, and does not learn the payment’s id', async () => {
+test('a payer who changes a copy of a redeemed payment header is refused, and does not learn the id of the payment', async () => {
   const { authorization, signature, header } = await pay({ from: wallet })
   expect((await redeem(seller, header)).body.ok).toBe(true)
   const a = authorization
@@ -68,7 +68,7 @@ test('a payer who changes a copy of a redeemed payment header is refused, and do
   expect([body.reason, body.paymentId]).toEqual(['duplicate_settlement', undefined])
 })
 
-test('if two payment headers have the same nonce, the payment with the first does not pay the second one’s higher amount', async () => {
+test('if two payment headers have the same nonce, a payment with the first header does not pay the higher amount of the second', async () => {
   const price = '0.02'
   for (const from of [payer.address, wallet]) {
     const cheap = await pay({ from })
@@ -90,7 +90,7 @@ test('if two payment headers have the same nonce, the payment with the first doe
   }
 })
 
-test('a payer with a random signature does not learn the id of the payment that an honest caller redeems at the same time', async () => {
+test('a payer with a random signature does not learn the id of a payment that an honest caller redeems at the same time', async () => {
   for (let n = 0; n < 5; n++) {
     const { header, authorization } = await pay({ from: wallet })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)

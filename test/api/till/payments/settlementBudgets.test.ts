@@ -1,5 +1,5 @@
 /**
- * Tests the limits on the operator's costs for one project in a day: a minimum price, a number of settlements, and gas.
+ * Tests the limits on the operator's daily costs for one project: a minimum price, a number of settlements, and gas.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { updateLimits } from '../../../../sql/account/projects/projectLimits.ts'
@@ -57,7 +57,7 @@ const facilitate = (face: 'verify' | 'settle', header: string, amount = '10000')
     paymentRequirements: requirements(amount),
   })
 
-test('the service refuses a payment below the minimum price, and stores no claim for it', async () => {
+test('the service refuses a payment below the minimum price, and does not store it', async () => {
   const dust = await pay({ value: 1n })
   const message = 'amount must be at least 0.001 USDC on this service'
   const redeemed = await redeem(seller, dust.header, { amount: '0.000001' })
@@ -81,7 +81,7 @@ test('the service refuses a payment below the minimum price, and stores no claim
   expect((await redeemToEnd(seller, least.header, { amount: '0.001' })).body.ok).toBe(true)
 })
 
-test('after the daily number of settlements is used up, no payment is claimed, and the same header can pay on the next day', async () => {
+test('after the daily number of settlements is used up, no payment is claimed (stored), and the same header can pay on the next day', async () => {
   const headers = await Promise.all(Array.from({ length: 6 }, async () => (await pay()).header))
   const answers = await Promise.all(headers.map((header) => redeemToEnd(seller, header)))
   expect(answers.filter(({ body }) => body.ok)).toHaveLength(3)
@@ -153,7 +153,7 @@ test('a project’s own daily gas limit replaces the service’s limit, whether 
   expect((await redeem(seller, (await pay()).header)).body.reason).toBe('settlement_limit_reached')
 })
 
-test('after the daily gas limit is used up, no payment is claimed, and the operator can raise the limit', async () => {
+test('after the daily gas limit is used up, no payment is claimed (stored), and the operator can raise the limit', async () => {
   const set = (limits: object) =>
     till.service.platform.patch(`/v0/platform/projects/${seller.project.id}`, { limits })
   expect((await redeemToEnd(seller, (await pay()).header)).body.ok).toBe(true)

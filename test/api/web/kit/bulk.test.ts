@@ -1,6 +1,6 @@
 /**
- * Tests actions at the console that apply to many items. Before the action, the console shows the number of items.
- * During the action, the console shows the progress. The audit log has an entry for each item.
+ * Tests console actions that apply to many items. The console shows the number of items before the action, and the
+ * progress during the action. The audit log has an entry for each item.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
@@ -38,7 +38,7 @@ const write = (agent: Agent, subject: string) =>
   agent.post('/v0/messages/send', { to: ['a@b.example'], subject, text: 'x' })
 
 describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
-  test('an owner replays all webhook deliveries that failed since a given time, after the console shows how many there are', async () => {
+  test('an owner replays all webhook deliveries that failed since a given time, after the console has shown their number', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 130, status: 'exhausted' })
     const { pool } = service.database
@@ -94,7 +94,7 @@ describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
     ])
   })
 
-  test('if an action on many items fails for some, an owner who repeats the action repeats it only for the failed items', async () => {
+  test('if an action on many items fails for some of them, the owner can repeat the action for only the failed items', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 4, status: 'aborted' })
     await using console = await openConsole(browser, service)
@@ -155,7 +155,7 @@ describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
     expect(body.messages[0].labels).not.toContain('cargo')
   })
 
-  test('an owner deletes the chosen threads with the keyboard only, after the console shows the number of messages', async () => {
+  test('an owner deletes the chosen threads by keyboard only, after the console has shown the number of messages', async () => {
     const agent = await service.newAgent()
     for (const subject of ['kept', 'second', 'first']) await write(agent, subject)
     const { body } = await agent.get('/v0/threads')

@@ -1,6 +1,6 @@
 /**
- * Tests how a person writes mail at the console: drafts, Bcc, files and a later sending time. The tests of this file
- * also check the details that the console shows beside a mail.
+ * Tests how a person writes mail at the console: drafts, Bcc, files and a later sending time. Also tests the details
+ * that the console shows beside a mail.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
@@ -43,7 +43,7 @@ const actionsOf = async (agent: Agent): Promise<string[]> =>
   (await agent.get('/v0/logs')).body.logs.map(({ action }: any) => action)
 
 describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
-  test('an owner writes a mail with Bcc and a file, which is saved as a draft during typing, and is sent once', async () => {
+  test('an owner writes a mail with Bcc and a file; the console saves it as a draft during typing, and sends it once', async () => {
     const [agent, shown, hidden] = [
       await service.newAgent(),
       await service.newAgent(),
@@ -85,7 +85,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(complaints).toEqual([])
   })
 
-  test('an owner who presses Escape is asked about the draft, keeps the draft, opens the draft again and sends it later', async () => {
+  test('an owner who presses Escape is asked about the draft, keeps it, opens it again and sends it later', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service, { timeZone: 'Pacific/Auckland' })
     const { page } = console
@@ -173,11 +173,11 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(whole.cc).toEqual(['c@example.net'])
   })
 
-  test('if an owner chooses a file and sends the mail at once, the mail contains the file', async () => {
+  test('if an owner chooses a file and sends the mail immediately, the mail contains the file', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service)
     const { page } = console
-    // The fake file of this test is read slowly, like a file on a network drive.
+    // The test file is read slowly, like a file on a network drive.
     await page.addInitScript(`{
       const read = File.prototype.arrayBuffer
       File.prototype.arrayBuffer = async function () {
@@ -292,7 +292,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(await draftsOf(agent)).toEqual([])
   })
 
-  test('an owner sees codes, events and the text of attached files beside a mail, while the mail stays visible', async () => {
+  test('an owner sees codes, events and the text of attached files beside a mail, which stays visible', async () => {
     const agent = await service.newAgent()
     await agent.post('/v0/webhooks', {
       url: 'https://hooks.example.com/beside',
@@ -329,7 +329,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     expect(await events.count()).toBe(0)
   })
 
-  test('an owner sees the view of a mail that was chosen last, even if the response for an earlier view arrives later', async () => {
+  test('the console always shows the last chosen view of a mail, even if the response for an earlier view arrives later', async () => {
     const agent = await service.newAgent()
     await service.deliver({
       from: 'ada@example.com',
@@ -354,7 +354,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     const answered = page.waitForResponse('**/raw')
     arrive()
     await (await answered).finished()
-    // The button is enabled again when the console has handled the response.
+    // The button is enabled again as soon as the console has handled the response.
     await page.locator('button[aria-disabled="true"]').waitFor({ state: 'detached' })
     expect(await page.getByRole('region', { name: 'Original message' }).count()).toBe(0)
     await page.locator('pre', { hasText: 'The plain one.' }).waitFor()

@@ -3,10 +3,10 @@ import { deployWallet } from '../../../../support/till/smartWallet.ts'
 import { fund, pay, payer, redeem, startTestTill } from '../../../../support/till/till.ts'
 import { waitFor } from '../../../../support/waitFor.ts'
 
-test('if redeem refused a payment because no worker had checked its wallet, the service does not claim the payment later', async () => {
+test('if redeem refused a payment because no worker checked its wallet, the service does not claim (store) the payment later', async () => {
   await using till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '300' } })
-  // The worker stops as soon as the service knows the chain, so no worker is left that could check the contract
-  // wallet's payment on the chain.
+  // The worker stops as soon as the service knows the chain. Therefore no worker can check the contract wallet's
+  // payment on the chain.
   await (await till.startWorker()).stop()
   const seller = await till.newSeller()
   const wallet = await deployWallet(till.client, payer.address)

@@ -84,7 +84,7 @@ test.each<[string, (owner: Agent, slow: TestTill) => Promise<unknown>]>([
   const { body: pending } = await redeem(owner, header)
   expect(pending).toMatchObject({ ok: false, reason: 'settlement_pending' })
   await end(owner, slow)
-  // A pending payment names no new challenge, because the payer would pay twice.
+  // The response about a pending payment contains no new challenge, because the payer would otherwise pay twice.
   expect((await redeem(owner, header)).body).toMatchObject({ reason: 'settlement_pending' })
   const other = await redeem(owner, header, { amount: '0.02' })
   expect(other.status).toBeOneOf([400, 403])
@@ -96,7 +96,7 @@ test.each<[string, (owner: Agent, slow: TestTill) => Promise<unknown>]>([
   expect((await redeem(owner, header)).status).toBeOneOf([400, 403])
 })
 
-test('a repeated redeem call with the same Idempotency-Key succeeds again, even after its endpoint was deleted or payments were disabled', async () => {
+test('a repeated redeem call with the same Idempotency-Key succeeds again, even if its endpoint was deleted or payments were disabled in between', async () => {
   const owner = await till.newSeller()
   const { pool } = till.service.database
   const { header } = await pay()
@@ -114,7 +114,7 @@ test('a repeated redeem call with the same Idempotency-Key succeeds again, even 
   expect((await redeem(owner, header)).status).toBe(403)
 })
 
-test('a refused payment header leaves no Idempotency-Key behind, so that strangers cannot fill the table of keys', async () => {
+test('a refused payment header stores no Idempotency-Key, so that strangers cannot fill the table of keys', async () => {
   const owner = await till.newSeller()
   const { header } = await pay()
   expect((await redeem(owner, header, {}, { 'idempotency-key': 'paid' })).body.ok).toBe(true)
@@ -134,7 +134,7 @@ test('a refused payment header leaves no Idempotency-Key behind, so that strange
   expect(rows).toEqual([{ key: 'paid' }])
 })
 
-test('a repeated call gets the grant again, although its header had expired before the payment settled', async () => {
+test('a repeated call gets the grant again, although the payment header expired before the settlement', async () => {
   await using slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '50' } })
   const owner = await slow.newSeller()
   await slow.client.setAutomine(false)

@@ -34,7 +34,7 @@ for (const { step, statement } of [
   { step: 'while the process reads the state of the payment', statement: 'find-payments' },
   { step: 'after the grant is stored, and before the response', statement: 'take-grants' },
 ]) {
-  test(`a payment is redeemed exactly once although its API process is killed ${step}`, async () => {
+  test(`a payment is redeemed exactly once, although its API process is killed ${step}`, async () => {
     const before = await sent()
     const url = new URL(till.service.database.url)
     await using database = await startTcpProxy(Number(url.port))

@@ -1,5 +1,5 @@
 /**
- * Sends ten thousand mutated payment headers to the redeem route. Every response is a verdict, and no response confirms
+ * Sends ten thousand mutated payment headers to the redeem route. Each response must be a verdict, and none may confirm
  * a payment.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -62,8 +62,7 @@ function mutate(header: string, random: (below: number) => number): string {
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
   switch (random(6)) {
     case 0: {
-      // The test inserts no zero byte, because neither an HTTP header nor a JSON body of the service may contain a zero
-      // byte.
+      // The test inserts no zero byte, because neither an HTTP header nor a JSON body of the service may contain one.
       const bytes = Buffer.from(header)
       for (let n = 0; n <= random(4); n++) bytes[random(bytes.length)] = 1 + random(255)
       return bytes.toString('latin1')
@@ -106,8 +105,8 @@ test(`${HEADERS} randomly changed payment headers cause no 5xx, no endless wait 
       const startedMs = performance.now()
       const { status, body } = await redeem(seller, mutant)
       slowestMs = Math.max(slowestMs, performance.now() - startedMs)
-      // Some mutations change only how the payment is written, for example the letter case of an address checksum. The
-      // payment then stays valid.
+      // Some mutations change only the spelling of the payment, for example the letter case of an address checksum, so
+      // the payment stays valid.
       if (status !== 200 || typeof body.ok !== 'boolean') throw new Error(`${status} for ${mutant}`)
       const said = body.ok ? 'ok' : body.reason
       reasons.set(said, (reasons.get(said) ?? 0) + 1)

@@ -1,4 +1,6 @@
-/** Tests which redeem calls use up the limit of new payments, and which limits the other redeem calls have. */
+/**
+ * Tests which redeem calls count against the limit of new payments, and which limits apply to the other redeem calls.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../../api/http/server.ts'
 import { countRequests } from '../../../../../sql/account/keys/rateWindows.ts'
@@ -22,7 +24,7 @@ import { waitFor } from '../../../../support/waitFor.ts'
 import '../../../../support/long.ts'
 
 const LIMIT = 6
-/** Holds the limit of all redeem calls of a project. */
+/** Sets the limit of all redeem calls of a project together. */
 const CALLS = 12 * LIMIT
 
 let till: TestTill
@@ -45,7 +47,7 @@ const expectRefused = (answer: Answer, limit: number) => {
   expect(Number(answer.headers.get('retry-after'))).toBeWithin(1, 61)
 }
 
-/** Makes new payments, and checks that the project then has no place for a further one. */
+/** Makes new payments until the limit of the project is reached, and checks that a further payment is refused. */
 async function fillPlaces(seller: Agent, count: number): Promise<void> {
   for (const header of await headers(count)) {
     expect(await redeem(seller, header)).toMatchObject({ status: 200, body: { ok: true } })
@@ -53,7 +55,7 @@ async function fillPlaces(seller: Agent, count: number): Promise<void> {
   expectRefused(await redeem(seller, (await pay()).header), LIMIT)
 }
 
-/** Makes headers that cannot be decoded, or that fail a check without the chain. */
+/** Makes payment headers that cannot be decoded, or that fail a check for which the service does not need the chain. */
 async function worthless(): Promise<string[]> {
   const { authorization } = await pay()
   return [
@@ -63,12 +65,12 @@ async function worthless(): Promise<string[]> {
     (await pay({ value: 9_999n })).header,
     (await pay({ validBefore: 1n })).header,
     (await pay({ validAfter: 4_000_000_000n, validBefore: 4_000_000_001n })).header,
-    // This signature has 64 bytes, so only an ordinary account can have made it, and it is not the payer's.
+    // This signature has 64 bytes, so only an ordinary account can have made it. But it is not the payer's signature.
     headerOf(authorization, `0x${'11'.repeat(64)}`),
   ]
 }
 
-test('headers that cannot be decoded or that fail a check without the chain do not use up the limit of payments', async () => {
+test('payment headers that cannot be decoded, or that fail a check without the chain, do not use up the limit of payments', async () => {
   const seller = await till.newSeller()
   await withinOneMinute()
   const kinds = await worthless()
@@ -89,7 +91,7 @@ test('headers that cannot be decoded or that fail a check without the chain do n
   expect((await redeem(seller, 'anything')).status).toBe(200)
 })
 
-test('a project makes at most as many new payments a minute as its limit allows, also over two API processes', async () => {
+test('a project makes at most as many new payments a minute as its limit allows, even with two API processes', async () => {
   const { service } = till
   const other = startApi(service.config, service.database.url, silentLog)
   try {
@@ -111,7 +113,7 @@ test('a project makes at most as many new payments a minute as its limit allows,
   }
 })
 
-test('payments that are refused while other calls hold all places do not use up a place', async () => {
+test('payments that are refused while other calls use up the limit do not count against the limit', async () => {
   const seller = await till.newSeller()
   const { pool } = till.service.database
   await withinOneMinute()
@@ -121,7 +123,7 @@ test('payments that are refused while other calls hold all places do not use up 
   await fillPlaces(seller, LIMIT)
 })
 
-test('payments that the daily limit refuses do not use up the limit of payments', async () => {
+test('payments that are refused because of the daily limit do not use up the limit of payments', async () => {
   const seller = await till.newSeller()
   const { pool } = till.service.database
   await updateLimits(pool, seller.project.id, { dailySettlements: 1 })
@@ -135,7 +137,7 @@ test('payments that the daily limit refuses do not use up the limit of payments'
   await fillPlaces(seller, LIMIT - 1)
 })
 
-test('payments with a payment identifier that is taken do not use up the limit of payments', async () => {
+test('payments whose payment identifier is already taken do not use up the limit of payments', async () => {
   const seller = await till.newSeller()
   const extensions = { 'payment-identifier': { info: { required: false, id: 'order_0123456789' } } }
   const named = async () => redeem(seller, encodeHeader(payloadV2(await pay(), { extensions })))
@@ -144,13 +146,13 @@ test('payments with a payment identifier that is taken do not use up the limit o
   for (let n = 1; n < LIMIT * 2; n++) {
     const answer = await named()
     expect(answer.body).toMatchObject({ ok: false, reason: 'payment_identifier_conflict' })
-    // A late call without a new payment shows the limit of all calls.
+    // A later call without a new payment shows the limit of all redeem calls.
     expect(budgetOf(answer)[0]).toBe(String(n < LIMIT ? LIMIT : CALLS))
   }
   await fillPlaces(seller, LIMIT - 1)
 })
 
-test('payments of a wallet without money fail on the chain, and count towards the limit of payments', async () => {
+test('payments of a wallet without money fail on the chain, and count against the limit of payments', async () => {
   const seller = await till.newSeller()
   const account = await newPayer(till.client, 0n)
   await withinOneMinute()
@@ -161,7 +163,7 @@ test('payments of a wallet without money fail on the chain, and count towards th
   expectRefused(await redeem(seller, (await pay({}, { account })).header), LIMIT)
 })
 
-test('a payment that exists is served while the limit of payments is used up, up to 60 times a minute', async () => {
+test('an existing payment is served even if the limit of payments is used up, at most 60 times a minute', async () => {
   await using slow = await startTestTill({
     env: { RATE_LIMIT_REQUESTS: String(LIMIT), SETTLEMENT_WAIT_MS: '50' },
   })
@@ -188,7 +190,7 @@ test('a payment that exists is served while the limit of payments is used up, up
   expectRefused(await redeem(seller, first!), 60)
 })
 
-test('signatures that only the chain can check have a limit of their own', async () => {
+test('payments whose signatures only the chain can check have a separate limit', async () => {
   const seller = await till.newSeller()
   const wallet = await deployWallet(till.client, payer.address)
   await fund(till.client, wallet, 10_000n)
@@ -201,14 +203,14 @@ test('signatures that only the chain can check have a limit of their own', async
   const { header } = await pay({ from: wallet })
   expect((await redeem(seller, header)).body).toMatchObject({ ok: true })
   expectRefused(await redeem(seller, await forged()), LIMIT)
-  // The payment of the wallet exists now, so it needs no check.
+  // The payment of the wallet is stored now, so this call needs no check on the chain.
   expect((await redeem(seller, header)).body).toMatchObject({ reason: 'duplicate_settlement' })
   for (const one of await headers(LIMIT)) {
     expect(await redeem(seller, one)).toMatchObject({ status: 200, body: { ok: true } })
   }
 })
 
-test('all redeem calls of a project together have a limit, so that worthless headers take little processor time', async () => {
+test('all redeem calls of a project together have a limit, so that worthless payment headers take little processor time', async () => {
   const seller = await till.newSeller()
   await withinOneMinute()
   const answers: Answer[] = []
@@ -236,7 +238,7 @@ test('a call with a wrong resource, a wrong body or a repeated Idempotency-Key d
   }
 })
 
-test('a redeem call over its limit keeps no Idempotency-Key', async () => {
+test('a redeem call above its limit stores no Idempotency-Key', async () => {
   const seller = await till.newSeller()
   await withinOneMinute()
   await fillPlaces(seller, LIMIT)

@@ -1,6 +1,6 @@
 /**
  * Tests payments from contract wallets that are not deployed yet (ERC-6492). One transaction deploys the contract
- * wallet and moves the money.
+ * wallet and transfers the money.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Address, parseAbi } from 'viem'
@@ -55,7 +55,7 @@ const balanceOf = (address: Address) =>
 const sentByGasWallet = () =>
   till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
-describe('a contract wallet comes from a factory that the operator allows', () => {
+describe('contract wallets from a factory that the operator allows', () => {
   test('a wallet of an allowed factory (ERC-6492) is deployed and pays in one transaction, and later pays without the factory', async () => {
     const wallet = await newWallet()
     const before = await sentByGasWallet()
@@ -78,7 +78,7 @@ describe('a contract wallet comes from a factory that the operator allows', () =
     expect(await balanceOf(wallet.address)).toBe(990_000n)
   })
 
-  test('if two payments of a wallet arrive before the wallet is deployed, the wallet pays both', async () => {
+  test('if two payments of a wallet arrive before the wallet is deployed, both are paid', async () => {
     const wallet = await newWallet()
     const headers = [await payFrom(wallet), await payFrom(wallet)]
     const answers = await Promise.all(headers.map((header) => redeem(seller, header)))
@@ -86,7 +86,7 @@ describe('a contract wallet comes from a factory that the operator allows', () =
     expect(await balanceOf(wallet.address)).toBe(980_000n)
   })
 
-  test('a verify call for a payment does not deploy the payer’s wallet', async () => {
+  test('a verify call for a payment does not deploy the wallet of the payer', async () => {
     const wallet = await newWallet()
     const header = await payFrom(wallet)
     const challenge = { amount: PRICE, resource: RESOURCE }
@@ -101,7 +101,7 @@ describe('a contract wallet comes from a factory that the operator allows', () =
   })
 })
 
-describe('the service sends no transaction and claims no payment for a wallet that cannot pay', () => {
+describe('wallets that cannot pay, for which the service sends no transaction and claims (stores) no payment', () => {
   const refused: [string, (wallet: Wallet) => Promise<string>, string][] = [
     [
       'a wallet of a factory that is not allowed',
@@ -129,12 +129,12 @@ describe('the service sends no transaction and claims no payment for a wallet th
       const { body } = await redeem(seller, await header(wallet))
       expect(body).toMatchObject({ ok: false, stage: 'verify', reason })
       expect(await sentByGasWallet()).toBe(before)
-      // The refused payment did not use up a nonce, so the same contract wallet can still pay with an honest header.
+      // The refused payment did not use up its nonce, so the same contract wallet can still pay with an honest header.
       expect((await redeem(seller, await payFrom(wallet))).body.ok).toBe(true)
     })
   }
 
-  test('if the payer’s wallet has no money, no transaction is sent and no payment is claimed', async () => {
+  test('if the payer’s wallet has no money, the service sends no transaction and claims (stores) no payment', async () => {
     const wallet = await newWallet({ funds: 0n })
     const { body } = await redeem(seller, await payFrom(wallet))
     expect(body).toMatchObject({ ok: false, reason: 'insufficient_funds' })

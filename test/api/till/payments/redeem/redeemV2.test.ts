@@ -39,7 +39,7 @@ const challenge = async (body: Record<string, unknown> = {}) => {
   return answer
 }
 
-describe('a seller requests a challenge of x402 version 2', () => {
+describe('requesting a challenge of x402 version 2', () => {
   test('the challenge call accepts the network in both x402 spellings, and returns the terms for both x402 versions', async () => {
     for (const network of ['base-sepolia', NETWORK]) {
       const { accepts, headers } = await challenge({ network, description: 'Ein Bericht für 1 ct' })
@@ -75,7 +75,7 @@ describe('a seller requests a challenge of x402 version 2', () => {
   })
 })
 
-describe('a seller redeems a payment of x402 version 2', () => {
+describe('redeeming a payment of x402 version 2', () => {
   test('the redeem call accepts a payment of x402 version 2 as header and as object, and responds in version 2', async () => {
     for (const form of [encodeHeader, (value: unknown) => value]) {
       const { body } = await redeem(seller, form(payloadV2(await pay())), { network: NETWORK })
@@ -103,7 +103,7 @@ describe('a seller redeems a payment of x402 version 2', () => {
     expect(decodeHeader(body.paymentResponse).network).toBe('base-sepolia')
   })
 
-  test('the redeem call ignores the resource that the payer names, and uses the resource that the seller names', async () => {
+  test('the redeem call ignores the resource that the payer names, and uses the resource of the seller', async () => {
     const resource = { url: 'https://elsewhere.example/dear' }
     const { body } = await redeem(seller, payloadV2(await pay(), { resource }))
     expect(body).toMatchObject({ ok: true, signedReceipt: { body: { resource: RESOURCE } } })
@@ -149,7 +149,7 @@ describe('a seller redeems a payment of x402 version 2', () => {
     ])
   })
 
-  test('the redeem call names a payment that is still being settled, and does not ask the payer for a new signature', async () => {
+  test('the redeem call returns the transaction of a payment that is still being settled, and requests no new signature from the payer', async () => {
     const slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '50' } })
     await using _ = slow
     const shop = await slow.newSeller()

@@ -1,7 +1,7 @@
 /**
- * Compares the payments that the chain accepts with the payments that this service accepts. This service accepts no
- * payment that the chain rejects. If the chain accepts a payment, the service refuses the payment only for the reasons
- * that the table of this test lists.
+ * Compares the payments that the chain accepts with the payments that this service accepts. The service accepts no
+ * payment that the chain rejects. It refuses a payment that the chain accepts only for the reasons in the table of this
+ * test.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, type Hex } from 'viem'
@@ -52,15 +52,14 @@ type Row = {
   authorization?: () => Partial<Authorization>
   domain?: UsdcNetwork
   respell?: (signature: Hex) => Hex
-  /** Lists the fields of the authorization that the test changes after the wallet has signed the authorization. */
+  /** Lists the fields of the authorization that the test changes after the wallet has signed. */
   tamper?: Partial<Authorization>
   envelope?: Record<string, unknown>
   asked?: Record<string, unknown>
   /** Tells whether the chain accepts the authorization exactly as it is in the payment header. */
   chain: boolean
   /**
-   * Holds the reason with which the service refuses the payment. If the reason is null, the payment is accepted and
-   * paid.
+   * Holds the reason with which the service refuses the payment. Null means that the payment is accepted and paid.
    */
   reason: string | null
 }
@@ -203,9 +202,9 @@ const ROWS: Row[] = [
   },
 ]
 
-describe('redeem agrees with the chain', () => {
+describe('the verdicts of redeem agree with the chain', () => {
   for (const row of ROWS) {
-    test(`the redeem call gives the result that the table ROWS expects for this payment: ${row.name}`, async () => {
+    test(`for the payment "${row.name}", the redeem call gives the result in the table ROWS`, async () => {
       const changes = row.authorization?.() ?? {}
       const made = await pay(changes, row.domain === undefined ? {} : { network: row.domain })
       const authorization = { ...made.authorization, ...row.tamper }

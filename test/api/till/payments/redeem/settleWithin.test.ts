@@ -1,5 +1,5 @@
 /**
- * Tests the verdict on a payment that a caller presents: which stored payment the request joins, why the payment is
+ * Tests the verdict on a payment that a caller presents: to which stored payment the request belongs, why it is
  * refused, and how long the caller waits.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -89,7 +89,7 @@ const offer = (changes: Partial<Offer> = {}, project = projectId): Offer => ({
 /** Returns a signed payment that has its own nonce and is valid until the year 2096. */
 const signed = (changes: Partial<Authorization> = {}): Promise<PaymentPayload> =>
   paymentOf({ validAfter: 0n, validBefore: 4_000_000_000n, nonce: newHash(), ...changes })
-/** Returns a payment whose signature only the contract at the payer's address can accept. */
+/** Returns a payment whose signature only the contract at the payer's address can verify. */
 const ofWallet = (changes: Partial<Authorization> = {}) => signed({ from: WALLET, ...changes })
 
 type Given = { offer?: Offer; forMs?: number; daily?: number | null }
@@ -109,7 +109,7 @@ async function verdictOn(payload: PaymentPayload, given: Given = {}): Promise<st
   return outcome.kind === 'refused' ? `${outcome.stage} ${outcome.reason}` : outcome.kind
 }
 
-/** Waits until an authorization has a stored payment or a stored check, and returns the id of that row. */
+/** Waits until the authorization has a stored payment or a stored check, and returns the row's id. */
 const stored = (payload: PaymentPayload, table: 'payments' | 'payment_checks'): Promise<string> =>
   waitFor(`a row of ${table}`, async () => {
     const nonce = table === 'payments' ? 'authorization_nonce' : `claim->>'authorization_nonce'`
@@ -131,8 +131,8 @@ const claimed = (
     ...changes,
   })
 
-describe('a caller presents a payment', () => {
-  test('a payment is refused with its fault if it cannot be decoded, or does not meet a term of the offer', async () => {
+describe('presenting a payment', () => {
+  test('a payment is refused with its fault if it cannot be decoded, or if it does not meet the terms of the offer', async () => {
     const decoded = { ok: false, x402Version: 1, reason: 'invalid_payload', detail: '' } as const
     expect(await settleWithin(services(), offer(), decoded, 0)).toEqual({
       kind: 'refused',
@@ -148,7 +148,7 @@ describe('a caller presents a payment', () => {
     )
   })
 
-  test('if a payment is presented twice, the service claims it once, and calls it pending when the time limit ends', async () => {
+  test('if a payment is presented twice, the service claims (stores) it once, and reports it as pending when the time limit ends', async () => {
     const payload = await signed()
     const first = await present(payload)
     expect(first).toMatchObject({
@@ -160,7 +160,7 @@ describe('a caller presents a payment', () => {
     expect(await verdictOn(payload)).toBe('pending')
   })
 
-  test('if several callers wait for one payment, all get the answer settled as soon as the transfer is on the chain', async () => {
+  test('if several callers wait for one payment, all learn that it is settled as soon as the transfer is on the chain', async () => {
     const payload = await signed()
     const waiting = [
       present(payload, { forMs: 20_000 }),
@@ -219,7 +219,7 @@ describe('a caller presents a payment', () => {
   })
 })
 
-describe('the service does not claim a payment', () => {
+describe('payments that the service does not claim (store)', () => {
   test('a payment that exceeds the daily limit is refused with this reason, and the service counts the refusal', async () => {
     const own = offer({}, await newProject(pool))
     expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
@@ -250,10 +250,10 @@ describe('the service does not claim a payment', () => {
   })
 })
 
-describe('a caller presents a payment header that has expired', () => {
+describe('a payment header that has expired', () => {
   const EXPIRED = 'verify invalid_exact_evm_payload_authorization_valid_before'
 
-  test('an expired payment header finds the payment that was made with it, if all their values are the same', async () => {
+  test('an expired payment header finds the payment that was made with it, if all values are the same', async () => {
     const payload = await signed({ validBefore: 1n })
     expect(await verdictOn(payload)).toBe(EXPIRED)
     const id = await claimed(payload)
@@ -298,7 +298,7 @@ function wrapped(signature: Hex): Hex {
   return `${encodeAbiParameters(parts, [FACTORY, '0x12', signature])}${MAGIC.slice(2)}`
 }
 
-describe('a contract wallet makes a payment', () => {
+describe('payments of a contract wallet', () => {
   /** Presents a payment, and then ends the payment's check on the chain as a worker would. */
   async function checked(
     payload: PaymentPayload,
@@ -310,7 +310,7 @@ describe('a contract wallet makes a payment', () => {
     const outcome = await presented
     return outcome.kind === 'refused' ? `${outcome.stage} ${outcome.reason}` : outcome.kind
   }
-  /** Tells whether the service asked the chain about a payment. */
+  /** Tells whether the service requested a check of the payment on the chain. */
   const isAsked = async ({ payload: { authorization } }: PaymentPayload) => {
     const sql = `select from payment_checks where claim->>'authorization_nonce' = $1`
     return (await pool.query(sql, [authorization.nonce])).rowCount !== 0
@@ -318,7 +318,7 @@ describe('a contract wallet makes a payment', () => {
   const pass = async (id: string) => passCheck(pool, (await findCheck(pool, id))!)
   const refuse = (id: string) => refuseCheck(pool, id, 'insufficient_funds')
 
-  test('the service claims a contract wallet’s payment after the chain accepts it, and then settles it', async () => {
+  test('the service claims (stores) a contract wallet’s payment after the chain accepts it, and then settles it', async () => {
     const payload = await ofWallet()
     expect(
       await checked(payload, async (id) => {
@@ -331,14 +331,14 @@ describe('a contract wallet makes a payment', () => {
     expect(await verdictOn(payload)).toBe('settled')
   })
 
-  test('if the chain refuses a contract wallet’s payment, the caller gets the chain’s reason, and the payment is not claimed', async () => {
+  test('if the chain refuses a contract wallet’s payment, the caller gets the chain’s reason, and the payment is not claimed (stored)', async () => {
     const payload = await ofWallet()
     expect(await checked(payload, refuse)).toBe('verify insufficient_funds')
     const sql = 'select from payments where authorization_nonce = $1'
     expect((await pool.query(sql, [payload.payload.authorization.nonce])).rows).toEqual([])
   })
 
-  test('if a parallel call claimed the same payment, the caller gets its outcome, although the chain calls the authorization used', async () => {
+  test('if a parallel call claimed (stored) the same payment, the caller gets its outcome, although the chain reports a used authorization', async () => {
     const payload = await ofWallet()
     const outcome = await checked(payload, async (id) => {
       const paymentId = await claimed(payload)
@@ -349,7 +349,7 @@ describe('a contract wallet makes a payment', () => {
     expect(outcome).toBe('settled')
   })
 
-  test('a payment is a duplicate if a parallel call claimed it with another signature or for another resource', async () => {
+  test('a payment is a duplicate if a parallel call claimed (stored) it with another signature or for another resource', async () => {
     for (const other of [
       { signature: `0x${'22'.repeat(65)}` as const },
       { resourceUrl: `${RESOURCE}2` },
@@ -382,7 +382,7 @@ describe('a contract wallet makes a payment', () => {
     expect(await isAsked(payload)).toBe(false)
   })
 
-  test('if the chain accepts a payment but the service cannot claim it, the caller gets the reason', async () => {
+  test('if the chain accepts a payment but the service cannot claim (store) it, the caller gets the reason', async () => {
     const paymentIdentifier = 'order-5523-of-ada'
     await claimed(await ofWallet(), { paymentIdentifier })
     expect(await checked({ ...(await ofWallet()), paymentIdentifier }, pass)).toBe(
@@ -391,7 +391,7 @@ describe('a contract wallet makes a payment', () => {
   })
 })
 
-describe('the service writes the claim of an authorization', () => {
+describe('the stored claim of an authorization', () => {
   test('a claimed payment stores the terms of the offer, and the signature in the form that is sent to the chain', async () => {
     const payload = { ...(await ofWallet()), x402Version: 2, paymentIdentifier: 'order-1' } as const
     const terms = { endpointId: 'se_1', matchKey: 'api.example.com/report' }

@@ -19,8 +19,8 @@ import '../../../../support/whole.ts'
 const TABLE = 'Webhook deliveries'
 const ROWS = 640
 /**
- * Limits the number of list rows in the DOM to four pages of fifty rows. The rows in the DOM are the visible rows, and
- * the rows of one screen height above and below the visible rows.
+ * Limits the number of list rows in the DOM to four pages of fifty rows. The DOM contains the visible rows, and the
+ * rows of one screen height above and below them.
  */
 const ROWS_SHOWN_MAX = 200
 
@@ -50,7 +50,7 @@ const numberOf = (url: string) => Number(/event-(\d+)/.exec(url)![1])
 const rowOf = (page: Page, n: number) => page.getByRole('row', { name: `/event-${n}/` })
 
 /**
- * Scrolls down a list until the row with number n appears. @returns the greatest number of rows that were in the DOM at
+ * Scrolls down a list until the row with number n appears. @returns the highest number of rows that were in the DOM at
  * the same time.
  */
 async function scrollTo({ page }: ConsolePage, n: number): Promise<number> {
@@ -75,7 +75,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
       expect(await scrollTo(console, 1)).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
       const end = await urls(page)
       expect(end.length).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
-      // The rows have consecutive numbers, so the test sees that no row is missing and no row is shown twice.
+      // The rows have consecutive numbers, so the test notices a missing or repeated row.
       const numbers = end.map(numberOf)
       expect(numbers).toEqual(numbers.map((_, at) => numbers[0]! - at))
       expect(await rowOf(page, 1).getAttribute('aria-rowindex')).toBe(String(ROWS + 1))
@@ -88,7 +88,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     })
   }
 
-  test('a long list keeps its rows, scroll position and focus when a person comes back to it', async () => {
+  test('a long list keeps its rows, scroll position and focus when a person returns to it', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
@@ -130,7 +130,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     expect(await page.evaluate<number>('scrollY')).toBe(0)
   })
 
-  test('a long list sends only few requests while the service is unreachable, and loads its rows afterwards', async () => {
+  test('while the service is unreachable, a long list sends only a few requests, and it loads its rows afterwards', async () => {
     await using console = await openConsole(browser, service)
     const { page, requests } = console
     await console.open(screen())
@@ -145,7 +145,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     await scrollTo(console, ROWS - 340)
   })
 
-  test('a long list keeps its rows while the database is unreachable, and loads further rows afterwards', async () => {
+  test('while the database is unreachable, a long list keeps its rows, and it loads further rows afterwards', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
@@ -163,7 +163,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     await scrollTo(console, ROWS - 340)
   })
 
-  test('a long list shows new rows at the top, and keeps the scroll position of a person who reads further down', async () => {
+  test('a long list shows new rows at the top, but keeps the scroll position of a person who reads further down', async () => {
     const other = await service.newAgent()
     const webhookId = await addDeliveries(service, other, { count: 160 })
     await using console = await openConsole(browser, service)
@@ -191,7 +191,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
 })
 
 describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
-  test('the filters of a list find rows of later pages, are part of the URL, and are removed by the Back button', async () => {
+  test('the filters of a list also find rows of later pages, are part of the URL, and are undone by the Back button', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
@@ -218,7 +218,7 @@ describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
     expect(numberOf((await urls(page))[0]!)).toBe(1)
   })
 
-  test('the counts above a list belong to the filter that was chosen last, even if the response for an earlier filter arrives later', async () => {
+  test('the counts above a list always match the last chosen filter, even if the response for an earlier filter arrives later', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     let arrive = () => {}
@@ -267,7 +267,7 @@ describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
     expect(await page.getByLabel('Since').inputValue()).toBe('2026-01-11')
   })
 
-  test('every list of the console has its filters', async () => {
+  test('every list of the console has filters', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     const project = `projects/${agent.project.id}`
