@@ -15,7 +15,7 @@ export type Row = {
 
 let measuredRounds = 5
 
-/** Returns the number of rounds that the benchmark measures for each row. */
+/** Returns the number of measured rounds for each row. */
 export const rounds = (): number => measuredRounds
 
 export function setRounds(count: number): void {
@@ -29,9 +29,9 @@ const median = (values: number[]): number => {
 }
 
 /**
- * Measures all compared programs in rotation, so that other load on the machine affects them alike. The function runs
- * one unmeasured round, and then the measured rounds.
- * @returns the measured values of each compared program, one value for each round
+ * Measures all compared programs in rotation, so that other load on the machine affects them alike. Begins with one
+ * unmeasured round.
+ * @returns the measured values of each compared program, with one value for each round
  */
 export async function byTurns<T>(
   contenders: readonly (() => Promise<T>)[],
@@ -50,8 +50,8 @@ export async function byTurns<T>(
 type Measured = Pick<Row, 'name' | 'unit' | 'detail'>
 
 /**
- * Makes a row of the benchmark table from figures that were measured in pairs: of this service (`ours`) and of the
- * baseline.
+ * Makes a row of the benchmark table from pairs of figures: of this service (`ours`) and of the baseline in the same
+ * round.
  */
 export const rowOf = (measured: Measured, ours: number[], baseline: number[]): Row => ({
   ...measured,
@@ -61,8 +61,8 @@ export const rowOf = (measured: Measured, ours: number[], baseline: number[]): R
 })
 
 /**
- * Compares two functions of a benchmark, which run in rotation. Each function returns the number of units of work that
- * it did in a second.
+ * Compares two functions of a benchmark, which run in rotation. Each function returns how many units of work it did per
+ * second.
  */
 export async function compare({
   ours,
@@ -73,8 +73,8 @@ export async function compare({
   ours: () => Promise<number>
   baseline: () => Promise<number>
   /**
-   * Holds the number of measured rounds of this comparison. If this number is absent, the benchmark’s usual number of
-   * rounds is measured.
+   * Holds the number of measured rounds of this comparison. If it is absent, the usual number of rounds of the
+   * benchmark is measured.
    */
   count?: number
 }): Promise<Row> {
@@ -82,7 +82,7 @@ export async function compare({
   return rowOf(measured, our!, their!)
 }
 
-/** Repeats `work` for `durationMs` in `lanes` parallel loops. @returns the number of runs of `work` a second */
+/** Repeats `work` for `durationMs` in `lanes` parallel loops. @returns the number of runs of `work` per second */
 export async function perSecond(options: {
   lanes: number
   durationMs: number

@@ -8,8 +8,8 @@ import type { Setting } from './setting.ts'
 const MESSAGES = 200
 const REQUESTS = 3_000
 /**
- * Sets the number of parallel requests for pages. The service lets one project have more waiting searches at the same
- * time than this number.
+ * Sets the number of parallel requests for pages. It stays below the number of searches of one project that may wait at
+ * the same time.
  */
 const LANES = 16
 const PAGES: readonly [name: string, path: string][] = [

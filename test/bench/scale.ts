@@ -32,20 +32,20 @@ type Work = {
   pool: 'inbound' | 'outbound' | 'webhooks' | 'payments'
   count: number
   env?: Record<string, string>
-  /** Stores work that consists of `count` jobs, while no worker runs. */
+  /** Stores work that needs `count` jobs, while no worker runs. */
   fill(): Promise<void>
   /** Holds the SQL statement that returns the number of unfinished jobs or rows as `n`. */
   open: string
   /**
    * Tells whether a job may stay in the queue for a while although its work is done. For example, if another process
-   * settles a payment, the payment's own job comes back only after three seconds.
+   * settles a payment, the payment's own job is retried only after three seconds.
    */
   jobsStay?: true
 }
 
 /**
- * Measures each worker pool with 1, 2 and 4 processes: the rate at which the pool works off waiting jobs, and the CPU
- * time of the workers and the database.
+ * Measures each worker pool with 1, 2 and 4 processes: how fast it works off waiting jobs, and the CPU time of the
+ * workers and the database.
  */
 export async function* scaleRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes = await addInboxes(setting)
@@ -82,13 +82,13 @@ export async function drain(setting: Setting, work: Work, processes: number): Pr
   await Promise.all(workers.map((worker) => printed(worker, /"msg":"ready"/)))
   await waitFor('the first jobs', async () => (await open()) <= work.count * 0.9, DEADLINE_MS)
   const [first, measure] = [await open(), await beginCost(setting)]
-  // The query that counts the unfinished work reads whole tables. If this query were repeated often, it would cause
-  // most of the database’s work.
+  // The query that counts the unfinished work reads whole tables, so it runs only rarely. Otherwise it would cause most
+  // of the database’s work.
   const isIdle = async () => {
     if (work.jobsStay) return (await open()) === 0
     const { rowCount } = await setting.pool.query(
       // Only the worker of the inbound pool builds segments of the search index. When the benchmark measures another
-      // worker pool, the jobs of the search index stay in the queue.
+      // worker pool, those jobs stay in the queue.
       `select from graphile_worker._private_jobs where key is null or key not like 'index_search:%' limit 1`,
     )
     return rowCount === 0 && (await open()) === 0

@@ -10,15 +10,15 @@ import { byTurns, type Row, rowOf } from './measure.ts'
 /** Sets the number of processes that `npm start` runs: the supervisor, the devnet and five parts. */
 const PROGRAMS = 7
 /**
- * Holds the time in milliseconds that every worker needs to finish its first sweep (the regular search for due work).
+ * Sets the milliseconds within which every worker finishes its first sweep (the regular search for due work).
  */
 const IDLE_MS = 20_000
 
 type Start = { readyMs: number; memoryMb: number; parts: string }
 
 /**
- * Compares `npm start` on existing data with a baseline on Linux. The baseline is PostgreSQL plus as many Bun processes
- * without code as the service has.
+ * Compares `npm start` on existing data with a baseline on Linux. The baseline is PostgreSQL and as many empty Bun
+ * processes as the service has.
  */
 export async function startRows(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'purser-bench-start-'))
@@ -83,8 +83,8 @@ async function startEmpty(dataDir: string): Promise<Start> {
 const running = () => processesBelow(process.pid)
 
 /**
- * Waits until the workers have finished their first sweeps. The function then measures the memory of all processes that
- * are not in `others`.
+ * Waits until the workers have finished their first sweeps. Then measures the memory of all processes that are not in
+ * `others`.
  */
 async function measureIdle(readyMs: number, others: readonly TreeProcess[]): Promise<Start> {
   await Bun.sleep(IDLE_MS)

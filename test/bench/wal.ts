@@ -3,20 +3,20 @@ import { addInboxes, drain, inbound } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 
 /**
- * Sets the smallest share of the write-ahead log (WAL) for which a table or index gets its own row in the benchmark
- * table.
+ * Sets the smallest fraction of the write-ahead log (WAL) with which a table or index gets a separate row in the
+ * benchmark table.
  */
 const SHARE_MIN = 0.01
 
 /**
- * Measures how much WAL the parsing and storing of mails causes, by table and index: full-page images after a
- * checkpoint, and changes. The figure of a row is the number of KB of WAL for each mail, and its ratio is the share of
- * all WAL. In the run with one inbox, the search index of this inbox is built at the same time.
+ * Measures how much write-ahead log (WAL) the parsing and storing of mails causes, by table and index: full-page images
+ * after a checkpoint, and changes. The figure of a row is the number of KB of WAL for each mail, and its ratio is its
+ * fraction of all WAL. In the run with one inbox, the search index of this inbox is built at the same time.
  */
 export async function* walRows(setting: Setting): AsyncGenerator<Row> {
   yield* rowsOf(setting, '200 inboxes', await addInboxes(setting))
-  // The second run of the benchmark uses a new database. If the old database were used, VACUUM would write the pages of
-  // the first run again during the measurement.
+  // The second run of the benchmark uses a new database. In the old database, VACUUM would write the pages of the first
+  // run again during the measurement.
   await using other = await createSetting()
   yield* rowsOf(other, 'one inbox', (await addInboxes(other)).slice(0, 1))
 }

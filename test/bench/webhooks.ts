@@ -16,8 +16,8 @@ const PENDING = 200
 const ENDPOINTS = 20
 
 /**
- * Compares webhook deliveries with a bare loop that sends the same request and runs the same statements. The benchmark
- * also measures how late the retries of deliveries are.
+ * Compares webhook deliveries with a bare loop that sends the same request and runs the same statements. Also measures
+ * how late the retries of deliveries are.
  */
 export async function webhookRows(setting: Setting): Promise<Row[]> {
   await using receiver = await startReceiver()
@@ -54,7 +54,7 @@ async function addEndpoint({ pool, project }: Setting, receiver: Receiver, n: nu
   return id
 }
 
-/** Adds deliveries of webhooks in one database transaction, so that all deliveries become due at once. */
+/** Adds webhook deliveries in one database transaction, so that all of them become due at once. */
 async function addDeliveries(
   { pool, project }: Setting,
   receiver: Receiver,
@@ -133,8 +133,8 @@ async function bareDeliveries(
 }
 
 /**
- * Measures at the receiver how late webhook delivery attempts arrive. An attempt is due when the delay since the
- * receiver's last response has passed.
+ * Measures at the receiver how late webhook delivery attempts arrive. An attempt is due after the retry delay, counted
+ * from the receiver's last response.
  */
 async function latenessRows(
   setting: Setting,

@@ -4,7 +4,7 @@ import type { Pulses } from './pulse.ts'
 type Answer = { status: number; body: any }
 
 type Call = {
-  /** Names the kind of operation. The tally counts the calls of each kind. */
+  /** Names the kind of operation under which the tally counts the call. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
@@ -13,7 +13,7 @@ type Call = {
   timeoutMs?: number
 }
 
-/** Calls the API once. Returns null if no answer comes, or if the answer has a status of 5xx or 429. */
+/** Calls the API once. Returns null if no response comes, or if its status is 5xx or 429. */
 export type Caller = (call: Call) => Promise<Answer | null>
 
 const TIMEOUT_MS = 8_000
@@ -37,7 +37,7 @@ async function ask(url: string, key: string, call: Call): Promise<Answer | null>
   try {
     const response = await fetch(url + path, {
       method,
-      // Each call opens a new connection, so that fetch does not repeat a call by itself.
+      // Each call opens a new connection, because fetch may repeat a call by itself on a reused connection.
       keepalive: false,
       headers: {
         authorization: `Bearer ${key}`,

@@ -27,14 +27,13 @@ export type ChaosOptions = {
   /** Starts the database of the chaos run. By default, the harness starts its own database. */
   startDatabase?: (dataDir: string) => Promise<Database>
   /**
-   * The harness calls this function with a line of text for each fault that it injects into the service, and for each
-   * stage of the chaos run.
+   * Gets a line of text for each injected fault, and for each stage of the chaos run.
    */
   onLine?: (line: string) => void
-  /** The harness calls this function every second with the counts of client operations. */
+  /** Gets the counts of client operations every second. */
   onProgress?: (line: string) => void
   logFile?: string
-  /** When this signal is aborted, the load of the chaos run ends early. */
+  /** Ends the load of the chaos run early when it is aborted. */
   signal?: AbortSignal
 }
 
@@ -44,15 +43,15 @@ export type ChaosReport = {
   harms: Map<string, number>
   tally: Tally
   longestSilence: Record<Pulse, Silence>
-  /** Holds the line of the report that is about repeated outbound mails. */
+  /** Holds the report line about repeated outbound mails. */
   repeats: string
-  /** Lists the contradictions that the audit found. A chaos run has passed if this list of findings is empty. */
+  /** Lists the contradictions that the audit found. The chaos run has passed if this list is empty. */
   findings: string[]
 }
 
 /**
- * Limits the milliseconds after the last injected fault. Within this time, clients must end their last operations, and
- * the queues must become empty.
+ * Limits the milliseconds from the last injected fault until clients must have ended their operations and the queues
+ * must be empty.
  */
 const CALM_LIMIT_MS = 60_000
 const CALM_LOOK_MS = 500
@@ -126,7 +125,7 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   pulses.end()
   await harming.ended
   onLine(`${at()}: all harm is over`)
-  // Ctrl-C also ends the devnet, and without the devnet no evidence can be gathered.
+  // Ctrl-C also ends the devnet (the test chain), and without the devnet no evidence can be gathered.
   const repeats = { line: 'mails out: not audited' }
   const findings = options.signal?.aborted
     ? ['the run was interrupted: there was no audit']
@@ -178,7 +177,7 @@ function startLoad(setting: Setting, signals: Pick<Load, 'ending' | 'givenUp'>):
 
 /**
  * Waits until every client knows how its last operation ended and the audit finds nothing. Waits at most one minute.
- * @returns the findings of the last audit, and an empty list if the audit found nothing.
+ * @returns the findings of the last audit, or an empty list.
  */
 async function calm(
   setting: Setting,
@@ -197,8 +196,8 @@ async function calm(
   })
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
-    // Before the deadline, the audit begins only when all clients have their answers. If clients still got responses,
-    // the evidence would be older than some of the responses in the ledger.
+    // Before the deadline, the audit begins only when all clients have their responses. Otherwise the evidence would be
+    // older than some responses in the ledger.
     const findings = decided || late ? await look(setting, ledger, repeats) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`

@@ -8,7 +8,7 @@ export type Ending = {
   run(): Promise<string[]>
 }
 
-/** Returns an empty list for the steps that end a chaos run. */
+/** Returns an empty list of the steps that stop the test environment. */
 export function newEnding(): Ending {
   const steps: { name: string; end: () => PromiseLike<void> | void }[] = []
   return {

@@ -1,6 +1,6 @@
 /**
  * The command `bun run chaos` runs the service under load and injected faults for a while, and then audits the service.
- * The exit code is 1 if the audit has findings.
+ * The exit code is 1 if the audit finds a contradiction.
  */
 import { parseArgs } from 'node:util'
 import { runChaos } from './chaos.ts'

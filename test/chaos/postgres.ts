@@ -10,17 +10,16 @@ import { childrenOf, freeze, isAlive } from './processes.ts'
 
 const RESTART_LIMIT_MS = 60_000
 
-/** Describes the database of the test environment, behind a proxy whose port stays the same. */
+/** Describes the database of the test environment. It is behind a proxy whose port never changes. */
 export type Database = {
   /** Holds the database URL that leads through the proxy. */
   url: string
   /**
-   * Returns the database URL that does not lead through the proxy. The database URL that does not lead through the
-   * proxy changes each time the database starts.
+   * Returns the database URL without the proxy. This URL changes at each start of the database.
    */
   directUrl(): string
   proxy: RoughProxy
-  /** Holds the database server that the harness may kill. If the server is null, the harness did not start it. */
+  /** Holds the database server that the harness may kill, or null if the harness did not start the server. */
   server: OwnServer | null
   stop(): Promise<void>
 }

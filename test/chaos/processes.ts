@@ -51,7 +51,7 @@ export function isAlive(pid: number): boolean {
   return stat !== null && stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z'
 }
 
-/** Sends a signal to a process. The function returns false if the process has ended. */
+/** Sends a signal to a process. Returns false if the process has ended. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name)

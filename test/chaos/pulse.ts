@@ -2,7 +2,7 @@
 const PULSES = ['api', 'smtp', 'mail in', 'mail out', 'redeem', 'webhooks', 'events'] as const
 export type Pulse = (typeof PULSES)[number]
 
-/** Measures for each part of the service its longest time without a success. */
+/** Measures for each part of the service the longest time without a success. */
 export type Pulses = {
   beat(part: Pulse): void
   /** Ends the measurement of silences. Successes after this call have no effect. */
@@ -11,12 +11,12 @@ export type Pulses = {
 }
 
 /**
- * Describes a period (a silence) in which a part of the service had no success. The field `fromMs` is the time between
- * the start of the measurement and the beginning of the silence.
+ * Describes a silence (a period without a success) of a part of the service. `fromMs` is the time from the start of the
+ * measurement to the start of the silence.
  */
 export type Silence = { ms: number; fromMs: number }
 
-/** Begins to measure the silences of every part of the service. */
+/** Begins to measure the silences (periods without a success) of every part of the service. */
 export function startPulses(now: () => number = () => performance.now()): Pulses {
   const beginMs = now()
   const last = new Map<Pulse, number>(PULSES.map((part) => [part, beginMs]))

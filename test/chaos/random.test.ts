@@ -10,7 +10,7 @@ test('the random generator of the chaos test repeats its choices if seed and str
   expect(choices(7, 'mail 0')).toEqual(choices(7, 'mail 0'))
 })
 
-test('the random generator of the chaos test makes other choices if seed or stream differs', () => {
+test('the random generator of the chaos test makes other choices if the seed or the stream differs', () => {
   expect(choices(8, 'mail 0')).not.toEqual(choices(7, 'mail 0'))
   expect(choices(7, 'mail 1')).not.toEqual(choices(7, 'mail 0'))
 })

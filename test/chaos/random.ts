@@ -11,7 +11,7 @@ export type Random = {
 /** Creates a stream of random choices. Streams with the same seed and different names are independent of each other. */
 export function createRandom(seed: number, stream: string): Random {
   let state = mix(seed, stream)
-  // mulberry32
+  // The following algorithm is mulberry32.
   const next = () => {
     state = (state + 0x6d2b79f5) | 0
     let bits = Math.imul(state ^ (state >>> 15), 1 | state)

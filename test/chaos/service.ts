@@ -32,7 +32,7 @@ export type Service = {
   killAll(): void
   /** Waits until the service is ready after its last start. */
   untilReady(): Promise<unknown>
-  /** Lists the exit codes of supervisors that were ready and then ended by themselves. */
+  /** Lists the exit codes of supervisors that ended by themselves after they were ready. */
   ownEnds: string[]
   /** Stops the service with SIGTERM, as an operator does. @returns the exit code of the service */
   stop(): Promise<number | string>
@@ -53,8 +53,8 @@ export async function startService(env: Record<string, string>, logFile: string)
   const service: Service = {
     logFile,
     pidsOf(part) {
-      // If a process is killed during the first start, the whole service ends. The function returns no process ids
-      // before the service is ready, because a kill during the first start would end the whole service.
+      // If a process is killed during the first start, the whole service ends. Therefore the function returns no
+      // process ids before the service is ready.
       const pids = child.pid === undefined || !isReady() ? [] : childrenOf(child.pid)
       return pids.filter((pid) => commandOf(pid).split(' ').includes(join(ROOT, PARTS[part])))
     },
@@ -84,7 +84,7 @@ export async function startService(env: Record<string, string>, logFile: string)
     child = spawn(process.execPath, [join(ROOT, 'api/start.ts')], {
       cwd: ROOT,
       env: { PATH, HOME, ...env },
-      // The log of the service goes to stderr. The welcome text, which contains API keys, goes to stdout.
+      // The log of the service goes to stderr, whereas the welcome text with the API keys goes to stdout.
       stdio: ['ignore', 'ignore', log],
     })
     closeSync(log)

@@ -56,8 +56,8 @@ export type Setting = {
 }
 
 /**
- * Starts the service, its database, its chain and the test’s servers. Each started part adds a step to `ending` that
- * stops the part, so that the part is stopped even if a later start fails.
+ * Starts the service, its database, its chain and the test’s servers. Each started part adds its stop step to `ending`,
+ * so that the part is stopped even if a later start fails.
  */
 export async function startSetting(
   ending: Ending,
@@ -155,8 +155,8 @@ function environment(made: {
 }
 
 /**
- * Returns the settlement function of a seller. The function broadcasts each payment once, and answers a repeated
- * payment with the first transaction.
+ * Returns the settlement function of a seller. The function broadcasts each payment once, and returns the first
+ * transaction for a repeated payment.
  */
 function createSettler(client: DevnetClient): Shop['settle'] {
   const settled = new Map<string, Promise<string>>()
@@ -167,8 +167,8 @@ function createSettler(client: DevnetClient): Shop['settle'] {
     const { authorization, signature } = decoded.payload.payload
     const before = settled.get(authorization.nonce)
     if (before !== undefined) return before
-    // The seller sends payments to the chain one after another, because anvil gives two concurrent transactions of an
-    // account the same nonce.
+    // The seller sends payments to the chain one after another, because anvil would give two concurrent transactions of
+    // an account the same nonce.
     const sent = sending.then(() => broadcastPayment(client, { authorization, signature, header }))
     sending = sent.catch(() => {})
     const done = sent.then(async (hash) => {

@@ -19,9 +19,9 @@ export type Shop = AsyncDisposable & {
   /** Holds the secret with which the service signs every webhook to this server. */
   secret: string
   mood: Mood
-  /** Ends the requests that the webhook receiver left without a response while the receiver was silent. */
+  /** Ends the requests that the webhook receiver has left without a response. */
   endSilence(): void
-  /** The receiver calls this function for every webhook to which it responds with status 200. */
+  /** Is called for every webhook to which the receiver responds with status 200. */
   onTaken: () => void
   /** Settles a payment for the resource that the other seller sells. @returns the hash of the payment’s transaction */
   settle: (header: string) => Promise<string>
@@ -81,9 +81,8 @@ export async function startShop(): Promise<Shop> {
     onTaken() {},
     settle: () => Promise.reject(new Error('there is no chain yet')),
     endSilence() {
-      // If only the response object is destroyed, Bun’s server ends the connection with an empty response of status
-      // 200, if the connection is kept open. The test destroys the socket, because destroying only the response object
-      // would send an empty response of status 200.
+      // The test destroys the socket. If only the response object were destroyed, Bun’s server would send an empty
+      // response of status 200 over a kept-open connection.
       for (const response of silenced) response.socket?.destroy()
       silenced.clear()
     },
@@ -111,8 +110,7 @@ export async function startShop(): Promise<Shop> {
 }
 
 /**
- * Returns the payment id that a receipt contains. For an event, the function returns the id of the event's payment or
- * message.
+ * Returns the payment id in a receipt. For an event, returns the id of its payment or message.
  */
 function subjectOf(bytes: Buffer): string | null {
   const { body, data } = JSON.parse(bytes.toString('utf8'))

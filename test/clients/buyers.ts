@@ -1,4 +1,4 @@
-/** Holds the paying clients of the client tests, which are the wallets of the x402 packages. */
+/** Holds the buyers of the client tests, which pay with the wallets of the x402 packages. */
 import { wrapAxiosWithPayment, x402Client as x402AxiosClient } from '@x402/axios'
 import { ExactEvmScheme } from '@x402/evm'
 import { registerExactEvmScheme } from '@x402/evm/exact/client'
@@ -10,8 +10,8 @@ import { wrapFetchWithPayment } from 'x402-fetch'
 import { type newPayer, SEPOLIA, type TestTill } from '../support/till/till.ts'
 
 /**
- * Describes an account of the viem package in the version that this service uses. The other x402 packages contain their
- * own copies of viem, whose types differ.
+ * Describes an account of the viem package in the version of this service. The other x402 packages contain copies of
+ * viem with different types.
  */
 export type Account = Awaited<ReturnType<typeof newPayer>>
 
@@ -19,9 +19,8 @@ export type Account = Awaited<ReturnType<typeof newPayer>>
 export type Bought = { status: number; v1: string | null; v2: string | null }
 
 /**
- * Describes the client with which a buyer pays. The field `speaks` lists the x402 versions that the client supports,
- * beginning with the preferred version. If `only` is set, the client throws when a seller offers an x402 version that
- * the client does not support.
+ * Describes the client with which a buyer pays. `speaks` lists the x402 versions that the client supports, the
+ * preferred version first. If `only` is set, the client throws when a seller offers an unsupported x402 version.
  */
 export type Buyer = {
   speaks: readonly (1 | 2)[]
@@ -87,7 +86,7 @@ export const buyers: Record<string, Buyer> = {
   },
 }
 
-/** Returns the x402 version in which a buyer's client pays an offer, or null if the client signs no payment. */
+/** Returns the x402 version in which a buyer's client pays an offer. Returns null if the client signs no payment. */
 export function versionPaid(buyer: Buyer, offers: readonly (1 | 2)[]): 1 | 2 | null {
   if (buyer.only && !offers.every((version) => buyer.speaks.includes(version))) return null
   return buyer.speaks.find((version) => offers.includes(version)) ?? null

@@ -87,7 +87,7 @@ test('@x402/express starts with this service as its facilitator, and answers an 
   })
 })
 
-test('the x402 SDK asks again about a pending settlement that has a transaction hash, and the payer pays only once', async () => {
+test('if a pending settlement has a transaction hash, the x402 SDK repeats its call, and the payer pays only once', async () => {
   const { url, client, served } = await open()
   const account = await newPayer(till.client)
   await till.client.setAutomine(false)
@@ -102,7 +102,7 @@ test('the x402 SDK asks again about a pending settlement that has a transaction 
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('the x402 SDK does not repeat a pending settlement without a transaction hash, and the payment settles later', async () => {
+test('if a pending settlement has no transaction hash, the x402 SDK does not repeat its call, and the payment settles later', async () => {
   const { url, client } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   expect((await fetch(url)).status).toBe(402)
@@ -115,7 +115,7 @@ test('the x402 SDK does not repeat a pending settlement without a transaction ha
     errorMessage: expect.stringContaining('sign no new one'),
     transaction: '',
   })
-  // The payment is settled by the next worker that starts.
+  // No worker runs yet, so the payment stays pending until the next worker starts.
   worker = await till.startWorker()
   await waitFor('the settlement', async () => {
     return (await balanceOf(till, account.address)) === 990_000n
@@ -127,12 +127,12 @@ test('a seller with the flow `upfront` settles a payment without verifying it fi
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)
   expect([response.status, client.verified, served!()]).toEqual([200, 0, 1])
-  // While a settlement is pending, the SDK asks again, so the number of calls may be greater than one.
+  // The SDK repeats the call while a settlement is pending, so there may be more than one call.
   expect(client.settled).toBeGreaterThanOrEqual(1)
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('a payer with a contract wallet (ERC-1271) pays a seller of x402 version 2', async () => {
+test('a contract wallet (ERC-1271) can pay a seller of x402 version 2', async () => {
   const { url } = await open()
   const address = await deployWallet(till.client, payer.address)
   await fund(till.client, address, 1_000_000n)
@@ -141,7 +141,7 @@ test('a payer with a contract wallet (ERC-1271) pays a seller of x402 version 2'
   expect(await balanceOf(till, address)).toBe(990_000n)
 })
 
-test('a contract wallet of an allowed factory (ERC-6492) is deployed by its first payment and pays', async () => {
+test('a contract wallet of an allowed factory (ERC-6492) is deployed by its first payment, which also pays the seller', async () => {
   const { url } = await open()
   const wallet = futureWallet(payer.address)
   await fund(till.client, wallet.address, 1_000_000n)
@@ -153,7 +153,7 @@ test('a contract wallet of an allowed factory (ERC-6492) is deployed by its firs
   expect(await balanceOf(till, wallet.address)).toBe(990_000n)
 })
 
-test('if a buyer pays a seller of x402 version 2, the buyer gets a receipt with a valid signature', async () => {
+test('a buyer who pays a seller of x402 version 2 gets a receipt with a valid signature', async () => {
   const { url } = await open()
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)

@@ -1,6 +1,6 @@
 /**
- * Tests that a payer who lost the paid response gets this response again for the same request. A different request with
- * the same payment gets no response.
+ * Tests that a payer who lost the paid response gets it again for the same request. A different request with the same
+ * payment does not get it.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../api/client/main.ts'
@@ -14,7 +14,7 @@ import '../support/whole.ts'
 let till: TestTill
 let seller: Agent
 let isLost = false
-/** The test moves the recorded time of a payment's redeem call into the past by this many milliseconds. */
+/** Sets by how many milliseconds the test moves the recorded time of a payment's redeem call into the past. */
 let grantedAgoMs = 0
 beforeAll(async () => {
   till = await startTestTill({ env: { ALLOW_PRIVATE_NETWORKS: 'true' } })
@@ -23,8 +23,7 @@ beforeAll(async () => {
 afterAll(() => till[Symbol.asyncDispose]())
 
 /**
- * Creates an API client for one seller process. The test can make the responses of the service to this client
- * disappear.
+ * Creates an API client for one seller process. The test can drop the responses of the service to this client.
  */
 const newPurser = () =>
   new Purser({
@@ -102,8 +101,8 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
       expect(answer.headers.get('cache-control')).toBe('no-store')
       expect(answer.headers.get('x-payment-response')).toBeString()
     }
-    // In this test, a thief of the payment header sends the header with different requests: another query, method or
-    // body, or other credentials.
+    // In this test, a thief sends the payment header with different requests: another query, method or body, or other
+    // credentials.
     const json = { 'content-type': 'application/json' }
     for (const other of [
       await ask('?a=2'),
@@ -132,7 +131,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the ${name} paywall sends a long response completely, and refuses to sell it again for the same payment`, async () => {
+  test(`the ${name} paywall sends a long response completely, and refuses to send it again for the same payment`, async () => {
     const long = 'é'.repeat(200_000)
     let served = 0
     await using shop = await open(price(), () => {
@@ -174,7 +173,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
   })
 }
 
-test('if a seller creates a new paywall object for each request, a payment still sells only one response', async () => {
+test('if a seller creates a new paywall object for each request, a payment still pays for only one response', async () => {
   let served = 0
   const { headers } = await newPayment()
   for (let n = 0; n < 3; n++) {

@@ -86,14 +86,14 @@ const paymentsOf = async (account: Account) => {
   return body.payments.filter((payment: any) => payment.payerAddress === account.address)
 }
 
-// The command `npm test` runs only every fifth pair of a buyer and a seller. Each buyer and each seller occurs in at
-// least one of these pairs.
+// `npm test` runs only every fifth pair of a buyer and a seller. These pairs contain each buyer and each seller at
+// least once.
 let pairs = 0
 for (const [sellerName, offers] of Object.entries(SELLERS)) {
   for (const [buyerName, buyer] of Object.entries(buyers)) {
     const version = versionPaid(buyer, offers)
     if (version === null) {
-      test(`the buyer ${buyerName} refuses to pay the seller ${sellerName}, and loses no money`, async () => {
+      test(`the buyer ${buyerName} does not pay the seller ${sellerName}, and loses no money`, async () => {
         const account = await newPayer(till.client, 1_000_000n)
         const { url, served } = sellers[sellerName]!
         const before = served?.()

@@ -15,8 +15,7 @@ const PROGRAM = join(
 const LIMIT_MS = 120_000
 
 /**
- * Maps a reason to the conformance scenarios that must fail for this reason. If a scenario in this list passes, the
- * test fails.
+ * Maps each reason to the conformance scenarios that must fail for it. If such a scenario passes, the test fails.
  */
 const EXPECTED: Record<string, string[]> = {
   "it calls a tool of the suite's own": [
@@ -76,7 +75,7 @@ const EXPECTED: Record<string, string[]> = {
 }
 
 /**
- * Maps a scenario to its checks that fail because this service does not have the tools, prompts and resources that the
+ * Maps a scenario to those checks that fail because this service lacks the tools, prompts and resources that the
  * conformance suite expects.
  */
 const IN_PART: Record<string, string[]> = {
@@ -169,7 +168,7 @@ test.each([
     const others = [...found].filter(([name]) => !known.has(name) && !passed.includes(name))
     const partly = Object.entries(IN_PART).filter(([name]) => found.has(name))
     expect(Object.fromEntries(others)).toEqual(Object.fromEntries(partly))
-    // In every scenario, the service's messages have the form that the MCP revision defines.
+    // In every scenario, the messages of the service must have the form that the MCP revision defines.
     expect([...found].filter(([, failed]) => failed.includes('wire-schema-valid'))).toEqual([])
   },
   LIMIT_MS,

@@ -29,13 +29,13 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-/** Starts a program as a child process. The returned object `said` collects the program's output as it arrives. */
+/** Starts a program as a child process. `said` collects the program's output as it arrives. */
 function run(command: string[]) {
   const child = Bun.spawn(command, {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
-    // The program opens no browser, because the test acts as the owner. The setting MCP_AUTO_OPEN_ENABLED keeps the MCP
+    // The program must open no browser, because the test acts as the owner. MCP_AUTO_OPEN_ENABLED keeps the MCP
     // Inspector from asking for a terminal.
     env: {
       PATH: process.env.PATH ?? '',
@@ -154,7 +154,7 @@ const INSPECTOR = [
 ]
 
 test(
-  'the command line of the MCP Inspector gets the consent of the owner, and lists the tools',
+  'the command-line program of the MCP Inspector gets the consent of the owner, and lists the tools',
   async () => {
     await using program = run([
       ...INSPECTOR,

@@ -1,6 +1,5 @@
 /**
- * Starts a seller behind each HTTP paywall of the client library. All sellers behind the paywalls of the client library
- * use the same handler.
+ * Starts a seller behind each HTTP paywall of the client library. All these sellers use the same handler.
  */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,7 +12,7 @@ import type { HttpPaywallOptions } from '../../api/client/paywalls/httpPaywall.t
 
 type Shop = AsyncDisposable & { url: string }
 
-/** Serves the resource that the seller sells, for a request with an HTTP method, a path with query, and a body. */
+/** Returns the resource that the seller sells, for a request with an HTTP method, a path with query, and a body. */
 export type Sale = (request: {
   method: string
   target: string

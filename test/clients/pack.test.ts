@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program without blocking, because this test process also runs the API. @returns the output of the program */
+/** Runs a program asynchronously, because this test process also runs the API. @returns the output of the program */
 async function run(program: string, args: string[], cwd: string, env: Record<string, string> = {}) {
   const { PATH = '', HOME = '' } = process.env
   const { stdout } = await promisify(execFile)(program, args, { cwd, env: { PATH, HOME, ...env } })
@@ -50,7 +50,7 @@ test('the published client package has no dependencies and contains only built f
   )
 })
 
-test('calls, pages, errors, webhooks, receipts and every entry point of the client package work in Node', async () => {
+test('calls, pages, errors, webhooks, receipts and every entry point of the client package work under Node', async () => {
   const agent = await service.newAgent()
   for (const subject of ['1', '2', '3']) {
     await agent.post('/v0/messages/send', { to: ['a@example.com'], subject, text: 't' })

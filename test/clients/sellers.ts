@@ -1,6 +1,6 @@
 /**
- * Starts the sellers of the client tests: unmodified x402 middleware that uses this service as facilitator, and the
- * client library's paywalls.
+ * Starts the sellers of the client tests: unmodified x402 middleware with this service as facilitator, and the client
+ * library's paywalls.
  */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -26,8 +26,8 @@ import { payTo } from '../support/till/till.ts'
 type Shop = { service: { url: string }; seller: Agent }
 
 /**
- * Describes a seller that a client test starts. The function `served` returns how often the seller's handler ran. If
- * `served` is null, the handler of the seller runs in another process.
+ * Describes a seller that a client test starts. `served` returns how often the seller's handler ran. It is null if the
+ * handler runs in another process.
  */
 export type Seller = {
   url: string
@@ -37,8 +37,8 @@ export type Seller = {
 }
 
 /**
- * Returns the settings with which a seller uses this service as its facilitator. The settings give the authorization
- * headers for each path of the facilitator.
+ * Returns the settings with which a seller uses this service as its facilitator: authorization headers for each path of
+ * the facilitator.
  */
 export const facilitatorOf = ({ service, seller }: Shop) => {
   const headers = { Authorization: `Bearer ${seller.key}` }
@@ -67,7 +67,7 @@ export const routeV2 = (extra?: Record<string, unknown>) => ({
 
 export const routesV2 = (extra?: Record<string, unknown>) => ({ 'GET /joke': routeV2(extra) })
 
-/** Serves a short text on Express, behind a payment middleware. */
+/** Serves a short text with Express, behind a payment middleware. */
 export async function onExpress(
   middleware: RequestHandler,
   offers: Seller['offers'],
@@ -118,7 +118,7 @@ function onNext(shop: Shop): Seller {
     resourceServer(shop) as never,
   )
   const seller = onFetch((request) => handler(new NextRequest(request)), [2])
-  // NextRequest (of Next.js) changes 127.0.0.1 to localhost in the URL.
+  // NextRequest (of Next.js) changes 127.0.0.1 to localhost in the URL, so the test uses localhost.
   const url = seller.url.replace('127.0.0.1', 'localhost')
   return { ...seller, url, served: () => served }
 }

@@ -15,9 +15,8 @@ export type Cluster = {
   /** Returns the name of the PostgreSQL node that is the primary now. */
   primary(): Promise<string>
   /**
-   * Makes the primary's machine vanish: all its processes are frozen, and its connections neither respond nor end. Once
-   * the other node has become the primary, the frozen processes are killed, and the vanished node comes back as a
-   * standby.
+   * Makes the primary's machine vanish: all its processes are frozen, and its connections neither respond nor end.
+   * After the other node has become the primary, the frozen processes are killed, and their node returns as a standby.
    * @returns the milliseconds until the other node accepted writes
    */
   loseThePrimary(): Promise<number>
@@ -93,8 +92,8 @@ export async function startCluster(tools: Tools, folder: string): Promise<Cluste
 }
 
 /**
- * Finds the main process of PostgreSQL. Patroni starts this process detached, so that PostgreSQL still runs after the
- * end of Patroni.
+ * Finds the main process of PostgreSQL. Patroni starts it detached, so that PostgreSQL still runs after the end of
+ * Patroni.
  */
 function postmasterOf(dataDir: string): number | null {
   const file = join(dataDir, 'postmaster.pid')
@@ -136,8 +135,8 @@ function etcdCommand(
 }
 
 /**
- * The setting `ttl` has the smallest value that Patroni allows: after this many seconds without a sign of the primary,
- * the standby takes over.
+ * Sets the smallest value of `ttl` that Patroni allows: after so many seconds without a sign of the primary, the
+ * standby takes over.
  */
 const nodeConfig = (
   { postgresBin }: Tools,
@@ -175,8 +174,8 @@ postgresql:
 `
 
 /**
- * Returns the settings of HAProxy. The settings leave out `on-marked-down shutdown-sessions`, so connections to a lost
- * node stay open. Open connections to a lost node are more difficult for the service than closed connections.
+ * Returns the settings of HAProxy, without `on-marked-down shutdown-sessions`. Connections to a lost node therefore
+ * stay open, which is harder for the service than closed connections.
  */
 const proxyConfig = (port: number, nodes: readonly Node[]) => `
 global
@@ -195,7 +194,7 @@ listen primary
 ${nodes.map((node) => `  server ${node.name} 127.0.0.1:${node.port} check port ${node.restPort}`).join('\n')}
 `
 
-/** Finds the node that Patroni calls the primary. The function returns null while there is no primary. */
+/** Finds the node that Patroni calls the primary. Returns null while there is no primary. */
 async function primaryOf(nodes: readonly Node[]): Promise<Node | null> {
   for (const node of nodes) {
     const answer = await fetch(`http://127.0.0.1:${node.restPort}/primary`, {
@@ -220,8 +219,8 @@ async function createDatabase(url: string): Promise<void> {
 }
 
 /**
- * Waits until Patroni has registered a synchronous standby, because the standby can take over only after its
- * registration. PostgreSQL shows the synchronous standby earlier than Patroni does.
+ * Waits until Patroni has registered a synchronous standby, because only then the standby can take over. PostgreSQL
+ * shows the synchronous standby earlier than Patroni does.
  */
 async function untilSynchronous(nodes: readonly Node[], limitMs: number): Promise<void> {
   await waitFor(

@@ -7,7 +7,7 @@ export type Account = { uid: number; gid: number }
 
 /** Describes a program that runs in the background, together with its child processes. */
 export type Daemon = {
-  /** Stops all processes of the program at once, as if the machine vanished. */
+  /** Freezes all processes of the program at once, as if the machine vanished. */
   freeze(): void
   /** Kills all processes of the program. */
   kill(): Promise<void>
@@ -25,7 +25,7 @@ export function startDaemon(
     logFile: string
     cwd: string
     account: Account | null
-    /** Returns the id of a process that the program has started and detached. */
+    /** Returns the id of a detached process that the program has started. */
     alsoPid?: () => number | null
   },
 ): Daemon {
@@ -54,7 +54,7 @@ export function startDaemon(
       try {
         process.kill(pid, name)
       } catch {
-        // The process has already ended, so the signal reaches no process.
+        // The error means that the process has already ended, so no process gets the signal.
       }
     }
   }

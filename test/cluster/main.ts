@@ -1,7 +1,7 @@
 /**
  * The command `bun run test:cluster` runs the service under load on two PostgreSQL nodes with synchronous replication.
- * The machine of the primary disappears again and again. At the end, an audit compares the responses that clients got
- * with the final state of the service.
+ * The machine of the primary disappears repeatedly. At the end, an audit compares the responses that clients got with
+ * the final state of the service.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -10,8 +10,8 @@ const POSTGRES_ROOT = '/usr/lib/postgresql'
 const VERSION_MIN = 15
 
 /**
- * Finds the programs that a PostgreSQL cluster needs. @throws {Error} if programs are missing. The error message has
- * the command that installs the missing programs.
+ * Finds the programs that a PostgreSQL cluster needs. @throws {Error} if programs are missing, with the command that
+ * installs them.
  */
 export function findTools(): Tools {
   const [patroni, etcd, haproxy] = [

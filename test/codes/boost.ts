@@ -5,8 +5,8 @@
 import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 
 /**
- * Describes a number or a word that may be a one-time code. The description has the evidence about the number or word,
- * its weight, and the known answer whether it is a code.
+ * Describes a candidate (a number or a word that may be a one-time code): its evidence, its weight, and whether it
+ * really is a code.
  */
 export type Example = { evidence: string[]; isCode: boolean; weight: number; mail: number }
 
@@ -14,11 +14,10 @@ const TREES = 200
 const DEPTH = 4
 const RATE = 0.2
 const LEAF_PENALTY = 1
-/** Sets the minimum sum of p(1 - p) on each side of a split in a decision tree. */
+/** Sets the minimum total of p(1 - p) on each side of a split in a decision tree. */
 const SIDE_MIN = 1
 /**
- * Sets the minimum number of mails in which a piece of evidence must occur to be used. Evidence that occurs in fewer
- * mails than this number is not used.
+ * Sets the minimum number of mails in which a piece of evidence must occur. Rarer evidence is not used.
  */
 const MAILS_MIN = 5
 
@@ -91,8 +90,8 @@ function grow(rows: readonly Row[], depth: number): CodeTree {
 const gain = ({ slope, curve }: Sums) => slope ** 2 / (curve + LEAF_PENALTY)
 
 /**
- * Finds the piece of evidence by which a split of the examples reduces the loss most. If two pieces of evidence reduce
- * the loss equally, the first name in alphabetical order wins, so that each training gives the same model.
+ * Finds the piece of evidence that reduces the loss most when it splits the examples. If two pieces reduce the loss
+ * equally, the first name in alphabetical order wins, so that each training gives the same model.
  */
 function bestSplit(all: Sums, having: ReadonlyMap<string, Sums>): string | undefined {
   let best: string | undefined

@@ -1,7 +1,7 @@
 /**
- * The command `bun run codes:fit` learns from mails with known codes how much each piece of evidence in codeEvidence.ts
- * counts. The command writes the result to shared/mail/codes/codeTrees.ts. The command also prints how well the
- * decision trees judge mails of an author whose mails were not used for the training.
+ * `bun run codes:fit` learns from mails with known codes how much each piece of evidence in codeEvidence.ts counts, and
+ * writes the result to shared/mail/codes/codeTrees.ts. The command also prints how well the decision trees judge an
+ * author's mails when the training leaves these mails out.
  */
 import { writeFileSync } from 'node:fs'
 import { codeParts } from '../../shared/mail/codes/codeParts.ts'
@@ -20,8 +20,8 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const mails = trainingMails()
 /**
- * Holds each number or word of the mails that may be a one-time code. Copies of mails without emphasis are used only
- * for the training, and do not count in the printed rates.
+ * Holds each candidate (a number or word that may be a one-time code) of the mails. Copies of mails without emphasis
+ * are used only for the training, and do not count in the printed rates.
  */
 const examples: (Example & { value: string; isWithoutEmphasis: boolean })[] = []
 for (const [n, { mail, weight }] of mails.entries()) {
@@ -30,8 +30,8 @@ for (const [n, { mail, weight }] of mails.entries()) {
     const isCode = mail.codes.includes(value)
     const about = { isCode, mail: n, value }
     examples.push({ ...about, evidence, weight, isWithoutEmphasis: false })
-    // Many products send HTML without large or bold text. Therefore the training also uses a copy of each HTML mail
-    // without large or bold text.
+    // Many products send HTML without large or bold text. Therefore the training also uses such a copy of each HTML
+    // mail.
     const plain = evidence.filter((one) => !/^(?:large|bold):/.test(one))
     if (plain.length < evidence.length)
       examples.push({ ...about, evidence: plain, weight: weight / 2, isWithoutEmphasis: true })
@@ -44,7 +44,7 @@ function partsOf({ subject, text, html }: CodeMail) {
 }
 
 /**
- * Counts the candidates that were not used for the training, by the confidence that the model gives to each candidate.
+ * Counts the candidates that the training left out, by the confidence that the model gives to each of them.
  */
 const calibration: Calibration = new Map()
 const count = () => ({ right: 0, all: 0 })

@@ -1,7 +1,7 @@
 /**
- * The command `bun run codes -- SET.jsonl.gz…` measures on sets of mails how well the service finds codes and links.
- * The command prints each rate with its 95 % interval. The command prints how often a code of each confidence is right.
- * Without the name of a set, the command scores the sets in test/fixtures/codes.
+ * `bun run codes -- SET.jsonl.gz…` measures on sets of mails how well the service finds codes and links. It prints each
+ * rate with its 95 % interval, and how often a code of each confidence is right. Without a set, the command uses the
+ * sets in test/fixtures/codes.
  */
 import { type Calibration, score } from '../shared/mail/codes/codeMails/score.ts'
 import { calibrationTable, shown } from './report.ts'

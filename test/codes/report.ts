@@ -1,4 +1,4 @@
-/** Makes the lines of a report about one-time codes, with the confidence interval of each share. */
+/** Makes the lines of a report about one-time codes, with the confidence interval of each rate. */
 import {
   type Calibration,
   interval,

@@ -8,8 +8,8 @@ import { hardNegatives, mixtures } from '../shared/mail/codes/codeMails/hardNega
 import { LATER } from '../shared/mail/codes/codeMails/later.ts'
 
 /**
- * Reads a file with a set of test mails. Each line of the file is one mail as JSON. The function reads the digits of a
- * code as ASCII digits, because the API returns the codes of every script in ASCII digits.
+ * Reads a file with a set of test mails, one mail as JSON in each line. The digits of a code are converted to ASCII
+ * digits, because the API returns the codes of every script in ASCII digits.
  */
 export function readSet(path: string): CodeMail[] {
   const bytes = readFileSync(path)
@@ -22,16 +22,15 @@ export function readSet(path: string): CodeMail[] {
 }
 
 /**
- * Lists the files with those sets of test mails for which results have been published. A new set of mails is added to
- * this list after its first result.
+ * Lists the files of the sets of test mails whose results have been published. A new set is added to this list after
+ * its first result.
  */
 export const openSets = (): string[] =>
   [...new Bun.Glob('test/fixtures/codes/*.jsonl.gz').scanSync()].toSorted()
 
 /**
- * Returns the mails from which the weights of the model are learned. The result leaves out the mails that
- * codeMails/corpus.ts reserves for tests. If a person outside of the project wrote the set of mails, `author` names the
- * set.
+ * Returns the mails from which the weights of the model are learned, without the mails that codeMails/corpus.ts
+ * reserves for tests. If a person outside of the project wrote a set of mails, `author` names the set.
  */
 export const trainingMails = (): { mail: CodeMail; weight: number; author?: string }[] => [
   ...CORPUS.open.map((mail) => ({ mail, weight: OWN_WEIGHT })),
@@ -45,8 +44,8 @@ export const trainingMails = (): { mail: CodeMail; weight: number; author?: stri
 ]
 
 /**
- * Holds the weight that mails from one author's templates have in the training. The weight of mails made from templates
- * is lower than the weight of mails that other people wrote.
+ * Sets the weight in the training of mails that were made from one author's templates. This weight is lower than the
+ * weight of mails that other people wrote.
  */
 const OWN_WEIGHT = 0.2
 /**
@@ -55,7 +54,7 @@ const OWN_WEIGHT = 0.2
  */
 const HARD_WEIGHT = 0.6
 /**
- * Sets the weight of mails that consist of one line. A mail of one line has only one reading, so the model must judge
- * each of these mails right.
+ * Sets the weight of mails that consist of one line. Such a mail has only one reading, so the model must judge each of
+ * them correctly.
  */
 const SHORT_WEIGHT = 3

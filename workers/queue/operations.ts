@@ -77,8 +77,8 @@ export function watchOperations(
     }),
     async settled() {
       await Promise.all(running)
-      // Graphile Worker receives the result of an SQL statement some microtasks after the database connection is
-      // released.
+      // Graphile Worker receives the result of an SQL statement only some microtasks after the database connection is
+      // released, so the operation ends later.
       await new Promise((resolve) => setImmediate(resolve))
     },
   }
@@ -105,8 +105,7 @@ function watchClient(
       held ??= await pool.connect()
       return await answered(held, statement, values)
     } catch (error) {
-      // Graphile Worker receives the result of an SQL statement only some microtasks after the database connection is
-      // released, so the operation ends later.
+      // Graphile Worker needs the job slot at once, so another database connection repeats the failed SQL statement.
       release(error as Error)
       if (!endsJob(statement)) throw error
       return await patiently(() => queryOnce(pool, statement)).catch(onLostEnd)

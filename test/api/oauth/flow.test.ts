@@ -75,7 +75,7 @@ test('all OAuth metadata documents contain exactly the same issuer', async () =>
   ])
 })
 
-test('if the owner allows an app, the app gets an authorization code and then tokens, and has access only to the chosen project', async () => {
+test('an app that the owner allows gets an authorization code and then tokens, and has access only to the chosen project', async () => {
   const { body: client } = await register(service.url, {
     redirect_uris: [REDIRECT],
     client_name: 'Notes',
@@ -116,7 +116,7 @@ test('if the owner allows an app, the app gets an authorization code and then to
   })
 })
 
-test('an app that the owner allows gets an authorization code and then tokens, and has access only to the chosen project', async () => {
+test('if the owner denies consent, the app gets the error access_denied and no authorization code', async () => {
   const { body: client } = await register(service.url)
   const { id, owner } = await requestConsent(
     service,

@@ -2,8 +2,7 @@ import type { Evidence, ListedMessage } from './evidence.ts'
 import type { Ledger, MailIn } from './ledger.ts'
 
 /**
- * Checks that each accepted mail is stored once, that a deleted mail is no longer stored, and that an added label
- * stays.
+ * Checks three rules: each accepted mail is stored once, a deleted mail is no longer stored, and an added label stays.
  */
 export function auditMailIn({ mailsIn }: Ledger, { inboxes }: Evidence): string[] {
   return mailsIn.flatMap((mail) => {

@@ -3,8 +3,8 @@ import type { Ledger, MailOut } from './ledger.ts'
 import { auditRepeats } from './mailRepeats.ts'
 
 /**
- * Checks that each accepted outgoing mail was sent, and that it was sent again only after a crash. Repeated copies of a
- * mail must have the same Message-ID and the same content. All requests with the same Idempotency-Key must get
+ * Checks that each accepted outgoing mail was sent, and that a mail was sent again only after a crash. Repeated copies
+ * of a mail must have the same Message-ID and the same content. All requests with the same Idempotency-Key must get
  * identical responses.
  */
 export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[] {
@@ -16,7 +16,7 @@ export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[]
   return [...findings, ...auditRepeats(evidence)]
 }
 
-/** Returns the word of a mail subject that identifies the message. A reply has `Re:` before the word. */
+/** Returns the unique word in a mail subject that identifies the message. In a reply, `Re:` precedes this word. */
 export const tokenOf = (subject: string): string => subject.replace(/^Re:\s*/i, '')
 
 function auditAnswers({ token, told, refusal, messageIds }: MailOut): string[] {

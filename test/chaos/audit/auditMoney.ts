@@ -2,12 +2,12 @@ import type { Evidence } from './evidence.ts'
 import type { Ledger, Paid } from './ledger.ts'
 
 /**
- * Checks that each payment on the chain has `ok: true` for exactly one Idempotency-Key, and that no other payment has
- * `ok: true`.
+ * Checks that each payment on the chain got the response `ok: true` for exactly one Idempotency-Key, and that no other
+ * payment got it.
  */
 export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   const { payments, transferCount } = evidence
-  // Payments from the purse are not checked in this function, because auditPurse checks them.
+  // This function skips the payments from the purse, because `auditPurse` checks them.
   const used = evidence.used.filter(({ payer }) => payer.toLowerCase() !== evidence.purse.address)
   const moved = used.filter(({ amountAtomic }) => amountAtomic !== null)
   const known = new Set(ledger.payments.map(({ nonce }) => nonce))

@@ -3,8 +3,8 @@ import type { Bought, Ledger } from './ledger.ts'
 
 /**
  * Checks that one Idempotency-Key leads to one purchase, that each purchase is paid at most once, and that no mandate
- * is exceeded. To the atomic unit, the reserved amount must equal the sum of the spent, released and open amounts. The
- * spent amount must equal the sum on the chain.
+ * (spending limit) is exceeded. The reserved amount must equal the spent, released and open amounts together, to the
+ * atomic unit. The spent amount must equal the amount that the chain shows.
  */
 export function auditPurse(ledger: Ledger, { purse, used }: Evidence): string[] {
   const { purchases, mandate, address, paidAtomic } = purse

@@ -1,12 +1,12 @@
 import type { Evidence } from './evidence.ts'
 import type { Ledger, VaultName, VaultRead, VaultWrite } from './ledger.ts'
 
-/** If the answer to a vault write was lost, the write can still take effect within this many milliseconds. */
+/** Sets within how many milliseconds a vault write can still take effect if its response was lost. */
 export const LATE_WRITE_MS = 20_000
 
 /**
- * Checks that each read of the vault returned a value that the vault may have had at the time of the read. The function
- * also checks the last read of the vault.
+ * Checks that each read of the vault returned a value that was possible at the time of the read. Also checks the final
+ * content of the vault.
  */
 export function auditVault({ vault }: Ledger, evidence: Evidence): string[] {
   return vault.flatMap((entry) => {
@@ -35,11 +35,11 @@ function auditReads(entry: VaultName, reads: readonly VaultRead[], verb: string)
 }
 
 /**
- * Tells whether a vault read may return a value. The value must have been written before the read ended, and no later
- * write may have ended before the read.
+ * Tells whether a vault read may return a value. The value must have been written before the end of the read, and no
+ * later write may have ended before the start of the read.
  */
 function mayBe(writes: readonly VaultWrite[], { value, startMs, endMs }: VaultRead): boolean {
-  // Before the first write under a name, the vault contained no secret with this name.
+  // Before the first write of a name, the vault contained no secret of this name.
   const first: VaultWrite = {
     value: null,
     startMs: Number.NEGATIVE_INFINITY,

@@ -13,7 +13,7 @@ export const PATHS = {
 } as const
 
 /**
- * Checks that each webhook is signed, that repeats of a delivery keep its Idempotency-Key and body, and that each
+ * Checks that each webhook is signed, that repeats of a delivery have the same Idempotency-Key and body, and that each
  * payment and event has one key.
  */
 export function auditWebhooks({ listeners }: Ledger, evidence: Evidence): string[] {
@@ -45,8 +45,8 @@ function auditRequests(delivered: readonly Delivered[]): string[] {
 }
 
 /**
- * Checks that each expected event arrived with one Idempotency-Key and was answered with 200. Also checks that no other
- * event arrived.
+ * Checks that each expected event arrived with one Idempotency-Key and got a response with status 200. Also checks that
+ * no unexpected event arrived.
  */
 function auditArrival(delivered: readonly Delivered[], expected: readonly string[]): string[] {
   const came = Map.groupBy(delivered, ({ event, subjectId }) => `${event} ${subjectId}`)

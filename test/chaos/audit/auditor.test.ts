@@ -166,12 +166,12 @@ function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
   }
 }
 
-test('the auditor (which checks a chaos test run) finds no mistake in a faultless run', () => {
+test('the auditor (which checks a chaos test run) finds no contradiction in a faultless run', () => {
   const { ledger, evidence } = faultlessRun()
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-test('the auditor of the chaos test accepts both outcomes of an operation if the answer was lost', () => {
+test('if the response to an operation was lost, the auditor of the chaos test accepts both outcomes', () => {
   const { ledger, evidence } = faultlessRun()
   ledger.mailsIn.push({
     ...mailIn(),
@@ -199,7 +199,7 @@ test('the auditor of the chaos test accepts a repeated mail if Message-ID, Idemp
 type Run = ReturnType<typeof faultlessRun>
 const events = ({ ledger }: Run) => ledger.listeners[0]!.heard
 
-/** Maps each way to break a rule of the audit to the findings that the auditor must then report. */
+/** Maps each broken rule to the findings that the auditor must then report. */
 const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
   'a mail is repeated without a crash': [
     ({ evidence }) => {

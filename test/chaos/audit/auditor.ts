@@ -10,7 +10,8 @@ import type { Evidence } from './evidence.ts'
 import type { Ledger } from './ledger.ts'
 
 /**
- * Compares the ledger (the responses that clients got) with the evidence that was gathered from the service.
+ * Compares the ledger (the responses that clients got) with the evidence that was gathered from the service. Returns
+ * the contradictions.
  * @returns one line of text for each contradiction.
  */
 export function audit(ledger: Ledger, evidence: Evidence): string[] {

@@ -1,6 +1,6 @@
 /**
- * Describes the state at the end of a chaos run as plain data. The data come from outside the service and from its
- * database.
+ * Describes as plain data the state at the end of a chaos run, as the outside systems and the service's database show
+ * it.
  */
 
 export type ListedMessage = { messageId: string; subject: string; labels: string[] }
@@ -11,16 +11,16 @@ export type Sunk = {
   to: string[]
   subject: string
   contentHash: string
-  /** Holds the time at which the transfer of the SMTP message's data began, in milliseconds of performance.now(). */
+  /** Holds the time at which the transfer of the SMTP message began, in milliseconds of performance.now(). */
   beganMs: number
 }
 
 /**
- * Holds the times at which a mail worker was killed, and the times at which a connection to the smarthost was broken.
+ * Holds two lists of times: when a mail worker was killed, and when a connection to the smarthost was broken.
  */
 type MailFaults = { killedMs: number[]; cutMs: number[] }
 
-/** Describes an EIP-3009 authorization that was used on the chain, with the transfer of the same transaction. */
+/** Describes an EIP-3009 authorization that was used on the chain, and the transfer in the same transaction. */
 export type UsedAuthorization = {
   nonce: string
   payer: string
@@ -41,12 +41,12 @@ export type PurchaseRecord = {
   txHash: string | null
 }
 
-/** Describes the purse with its payment mandate, and the amount that the purse paid on the chain. */
+/** Describes the purse (wallet) with its mandate (spending limit), and the amount that the purse paid on the chain. */
 type PurseEvidence = {
   address: string
   purchases: PurchaseRecord[]
   mandate: { limit: string; reserved: string; spent: string; released: string }
-  /** Holds the sum of the transfers that the chain shows from the address of the purse. */
+  /** Holds the total of the transfers on the chain from the address of the purse. */
   paidAtomic: string
 }
 
@@ -59,17 +59,17 @@ export type Delivered = {
   bodyHash: string
   genuine: boolean
   /**
-   * Holds the HTTP status with which the webhook receiver answered. If the status is null, the receiver has not sent
-   * the whole answer yet.
+   * Holds the HTTP status of the webhook receiver's response. If the status is null, the receiver has not sent the
+   * whole response yet.
    */
   status: number | null
 }
 
 export type Evidence = {
-  /** Maps the address of each inbox to the messages that the inbox contains. */
+  /** Maps the address of each inbox to its messages. */
   inboxes: Record<string, ListedMessage[]>
   sunk: Sunk[]
-  /** Holds the injected faults after which a worker may send a mail again. */
+  /** Holds the injected faults that allow a worker to send a mail again. */
   mailFaults: MailFaults
   used: UsedAuthorization[]
   /** Holds the number of transfers to the seller, counted over all transactions. */
@@ -87,8 +87,7 @@ export type Evidence = {
   lockedJobs: string[]
   jobs: string[]
   /**
-   * Lists the database rows whose work is not finished. The field `hasJob` tells whether the queue has a job for this
-   * database row.
+   * Lists the database rows whose work is not finished. `hasJob` tells whether the queue has a job for the row.
    */
   openRows: { row: string; hasJob: boolean }[]
 }

@@ -181,7 +181,7 @@ async function readRows({ database }: Setting): Promise<Rows> {
   }
 }
 
-/** Makes the retries of mail, webhooks and purchases due immediately, as an operator can do. */
+/** Makes retries of mail, webhooks and purchases due immediately, as an operator can do. */
 export async function hurry({ database }: Setting): Promise<void> {
   const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})

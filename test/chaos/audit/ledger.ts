@@ -3,8 +3,8 @@
  */
 
 /**
- * Describes the outcome of an operation as its client knows the outcome. The value `unknown` means that no attempt got
- * a response, so the service may or may not have done the operation.
+ * Describes the outcome of an operation as far as its client knows it. `unknown` means that no attempt got a response,
+ * so the service may or may not have done the operation.
  */
 export type Told = 'accepted' | 'refused' | 'unknown'
 
@@ -22,11 +22,11 @@ export type MailIn = {
   attempts: number
   /** Lists the labels that the client added, and whether the service accepted each label. */
   labels: { label: string; told: Told }[]
-  /** Tells the outcome of the client's request to delete the message. */
+  /** Holds the outcome of the client's request to delete the message. */
   deleted: Told | null
   /**
-   * If a client waited for the message, holds the outcome of this wait, and the Message-ID. If this field is null, no
-   * client waited for the message.
+   * Holds the outcome of the client's wait for the message, and the Message-ID. Null means that no client waited for
+   * the message.
    */
   waited: { told: Told; messageId: string | null } | null
 }
@@ -41,15 +41,15 @@ export type MailOut = {
   sender: string
   remote: string[]
   local: string[]
-  /** If this message is a reply, holds the Message-ID of the answered message. */
+  /** Holds the Message-ID of the answered message if this message is a reply. */
   inReplyTo: string | null
   told: Told
   refusal: string | null
-  /** Lists the Message-ID that each answer to the send request contains. */
+  /** Lists the Message-IDs in the responses to the send request. */
   messageIds: string[]
 }
 
-/** Describes one answer of the service to a redeem request. */
+/** Describes one response of the service to a redeem request. */
 export type RedeemAnswer = {
   key: string
   ok: boolean
@@ -71,13 +71,13 @@ export type Paid = {
 export type Bought = {
   key: string
   told: Told
-  /** Lists the purchase id that each answer to the purchase request contains. */
+  /** Lists the purchase ids in the responses to the purchase request. */
   purchaseIds: string[]
   /** Holds the error with which the API refused the purchase. If the error is null, the API accepted the purchase. */
   refusal: string | null
 }
 
-/** Describes a write to one name in the vault. If `value` is null, the write is a deletion. */
+/** Describes a write of one name in the vault. If `value` is null, the write is a deletion. */
 export type VaultWrite = {
   value: string | null
   startMs: number
@@ -101,7 +101,7 @@ export type Ledger = {
   purchases: Bought[]
   vault: VaultName[]
   listeners: Listener[]
-  /** Lists answers of the service that no client may get under any fault, but that a client got. */
+  /** Lists responses that a client got but that no client may get under any fault. */
   surprises: string[]
 }
 

@@ -1,15 +1,15 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
 /**
- * Sets the number of mails that the outbound worker pool sends at the same time. A process that crashes can cause at
- * most as many repeated mails as the outbound worker pool sends at the same time.
+ * Sets the number of mails that the outbound worker pool sends at the same time. If the process crashes, at most so
+ * many mails are repeated.
  */
 const IN_HAND_MAX = 32
 
 /** Describes a repeated copy of a mail that the smarthost had already accepted for the same recipient. */
 type Repeat = { subject: string; to: string; cause: 'kill' | 'cut' | null }
 
-/** Finds the repeated copies of each mail, and the fault that happened between each copy and the previous copy. */
+/** Finds the repeated copies of each mail, and for each copy the fault that happened after the previous copy. */
 function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
   const copies = sunk.flatMap((mail) => mail.to.map((to) => ({ mail, to })))
   const groups = Map.groupBy(copies, ({ mail, to }) => `${mail.messageId} ${to}`)
@@ -28,8 +28,8 @@ function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
 
 /**
  * Checks that the service repeats a mail only if its worker was killed, or if the connection to the smarthost broke
- * before the SMTP reply arrived. A worker that is killed may cause one repeat for each mail that it was sending, and a
- * broken connection may cause one repeat.
+ * before the SMTP reply arrived. The kill of a worker may cause one repeat for each mail in progress, and a broken
+ * connection may cause one repeat.
  */
 export function auditRepeats(evidence: Evidence): string[] {
   const repeats = mailRepeats(evidence)

@@ -1,10 +1,10 @@
 /**
- * Tells how an operation of a client ended in the chaos run. The value `lost` means that the client got no answer, or
- * only a temporary refusal.
+ * Tells how a client's operation ended in the chaos run. `lost` means that the client got no response, or only a
+ * temporary refusal.
  */
 type End = 'accepted' | 'refused' | 'lost'
 
-/** Counts the operations of clients by their kind and their end. */
+/** Counts the operations of clients by kind and by outcome. */
 export type Tally = {
   count(kind: string, end: End): void
   /** Returns lines of text such as `send: 20 accepted, 1 refused, 3 lost`. */
@@ -12,7 +12,7 @@ export type Tally = {
   sum(end: End): number
 }
 
-/** Returns an empty tally, which counts how the operations of clients ended. */
+/** Returns an empty tally of the outcomes of operations. */
 export function newTally(): Tally {
   const counts = new Map<string, Record<End, number>>()
   return {

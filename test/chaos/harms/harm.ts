@@ -2,21 +2,21 @@ import { createRandom, type Random } from '../random.ts'
 import type { Setting } from '../setting.ts'
 import type { Harms } from './harms.ts'
 
-/** Sets the number of loops that inject faults into the service at the same time. */
+/** Sets the number of loops that inject faults at the same time. */
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
-/** Sets the share of planned power cuts that are left out, because a power cut hides the effects of other faults. */
+/** Sets the fraction of planned power cuts that are left out, because a power cut hides the effects of other faults. */
 const RARE = 0.6
 
 export type Harming = {
-  /** Maps each kind of fault to the number of times that the harness has injected it. */
+  /** Maps each kind of fault to the number of its injections so far. */
   counts: Map<string, number>
-  /** Resolves once the last fault injection into the service is over. */
+  /** Resolves when the last injected fault is over. */
   ended: Promise<void>
 }
 
-/** Injects the given faults into the service in an order that a seed decides, until the signal is aborted. */
+/** Injects the given faults into the service until the signal is aborted. The seed decides their order. */
 export function startHarm(
   setting: Setting,
   options: {

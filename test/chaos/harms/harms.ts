@@ -20,8 +20,8 @@ const LONG_MS = 4_000
 const duration = (random: Random) => random.int(SHORT_MS, LONG_MS)
 
 /**
- * Returns the function that injects a fault into one part of the service. The function kills a process of the part, or
- * pauses the process for a while.
+ * Returns the function that injects a fault into one part of the service: it kills a process of the part, or pauses the
+ * process for a while.
  */
 const harmPart =
   (part: PartName): Harm =>
@@ -39,7 +39,7 @@ const harmPart =
     return `froze ${part} for ${ms} ms`
   }
 
-/** Makes the database itself end one or all of its connections. */
+/** Makes the database end one or all of its connections. */
 const endConnections: Harm = async ({ database }, random) => {
   const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})
@@ -59,7 +59,8 @@ const endConnections: Harm = async ({ database }, random) => {
 }
 
 /**
- * Disturbs one network link: cuts one or all of its connections, breaks them in the middle, or holds their bytes back.
+ * Disturbs one network link: cuts one or all of its connections, breaks them in the middle of a transfer, or holds
+ * their bytes back.
  */
 const cutLink: Harm = async ({ links }, random) => {
   const name = random.pick(LINKS)
@@ -87,8 +88,7 @@ const cutLink: Harm = async ({ links }, random) => {
 }
 
 /**
- * Kills the main process of PostgreSQL, restarts the database in an orderly way, or pauses all database processes for a
- * while.
+ * Disturbs PostgreSQL: kills its main process, restarts it in an orderly way, or pauses all its processes for a while.
  */
 const harmPostmaster: Harm = async ({ database: { server } }, random) => {
   if (server === null) return 'there is no postmaster to harm'
@@ -138,7 +138,7 @@ const harmReceiver: Harm = async ({ shop }, random) => {
   return `the receiver was ${mood} for ${ms} ms`
 }
 
-/** Makes the smarthost send 4xx replies, or makes its replies late. */
+/** Makes the smarthost send 4xx replies or delayed replies. */
 const harmSmarthost: Harm = async ({ sink }, random) => {
   const deed = random.pick(['recipients', 'data', 'slow'] as const)
   const ms = duration(random)

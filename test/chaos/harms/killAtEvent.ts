@@ -3,8 +3,8 @@ import { commandOf, signal } from '../processes.ts'
 import type { Harm } from './harms.ts'
 
 /**
- * Limits the milliseconds for which the harness waits for the event that triggers the kill. Even under load, the event
- * that triggers the kill happens within this limit.
+ * Limits the milliseconds for which the harness waits for the event that triggers the kill. Even under load, this event
+ * happens within the limit.
  */
 const EVENT_LIMIT_MS = 5_000
 /** Holds the SMTP reply with which the listener accepts the data of a message (see api/smtp/listener.ts). */
@@ -12,12 +12,12 @@ const ACCEPTED = 'OK: message accepted'
 const SETTLED_CHANNEL = 'chaos_settled'
 
 /**
- * Kills the SMTP listener directly after it has sent the reply 250. A kill at a random time would hardly ever hit the
- * moment directly after the reply 250.
+ * Kills the SMTP listener directly after it has sent the reply 250, because a kill at a random time would hardly ever
+ * hit this moment.
  */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
-  // The harness looks up the process id of the listener before the event, because the lookup takes longer than a write
-  // to the mail spool.
+  // The harness looks up the process id of the listener before the event, because the lookup takes longer than the
+  // listener's next write to the mail spool.
   const [pid] = service.pidsOf('smtp')
   if (pid === undefined) throw new Error('found no smtp process')
   const happened = await within((done) => {
@@ -61,7 +61,7 @@ const TELL_OF_SETTLEMENTS = `
   create or replace trigger ${SETTLED_CHANNEL} after update on payments for each row
     when (new.state = 'settled' and old.state <> 'settled') execute function ${SETTLED_CHANNEL}();`
 
-/** @returns false if the event did not happen within the limit, and `done` was therefore not called in time */
+/** @returns false if the event did not happen within the time limit, so that `done` was not called */
 async function within(start: (done: (happened: boolean) => void) => void): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(() => resolve(false), EVENT_LIMIT_MS)

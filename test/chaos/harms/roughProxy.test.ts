@@ -62,7 +62,7 @@ test('bytes that the test proxy holds back arrive after the test releases them',
   server.close()
 })
 
-test('the test proxy can cut one connection or all connections, as the test chooses', async () => {
+test('the test proxy can cut one connection, or all connections at once', async () => {
   const server = await startNamed('here')
   await using proxy = await startRoughProxy(server.port)
   const clients = [greet(proxy.port), greet(proxy.port), greet(proxy.port)]

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 /** Tells where the proxy breaks a connection: after `afterBytes` bytes in one direction. */
 type Break = { way: 'question' | 'answer'; afterBytes: number }
 
-/** Describes a port of the proxy that leads to another port and treats connections as a bad network does. */
+/** Describes a proxy port that leads to another port and behaves like a bad network. */
 export type RoughProxy = AsyncDisposable & {
   port: number
   /** Holds the port to which the proxy connects its clients. */
@@ -16,15 +16,14 @@ export type RoughProxy = AsyncDisposable & {
    */
   cut(choose?: (count: number) => number): number
   /**
-   * Decides for a connection whether the proxy breaks it, and where. The function is called for every connection that
-   * carries a byte. The result null means that the proxy does not break the connection.
+   * Decides whether the proxy breaks a connection, and where. The function is called for every connection that carries
+   * a byte. Null means that the proxy does not break the connection.
    */
   breaking: (() => Break | null) | null
-  /** Holds the times at which the proxy deliberately ended connections, in milliseconds of performance.now(). */
+  /** Holds the times at which the proxy broke connections on purpose, in milliseconds of performance.now(). */
   readonly endedMs: number[]
   /**
-   * The proxy calls this function with each piece of the server’s response after the proxy has forwarded the piece to
-   * the client.
+   * Gets each piece of the server’s response after the proxy has forwarded the piece to the client.
    */
   onAnswer: ((chunk: Buffer) => void) | null
   /** Holds back all bytes of all connections until `release` is called. */
@@ -71,8 +70,8 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
     from.on('close', (failed) => {
       if (to.destroyed) pairs.delete(pair)
       else if (failed) to.destroy()
-      // When one side ends a connection, the proxy only forwards this end to the other side. The bytes that the proxy
-      // has already written still arrive.
+      // When one side ends a connection, the proxy also ends the other side, but in order: bytes that the proxy has
+      // already written still arrive.
       else to.destroySoon()
     })
   }

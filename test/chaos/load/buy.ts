@@ -3,8 +3,8 @@ import type { Random } from '../random.ts'
 import { type Load, rounds, untilDecided } from './load.ts'
 
 /**
- * Runs a buying agent with a purse. The agent repeats each purchase request with the same Idempotency-Key until the
- * purchase has ended.
+ * Runs a buying agent with a purse (wallet). The agent repeats each purchase request with the same Idempotency-Key
+ * until the purchase has ended.
  */
 export function buy(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [100, 800], async (n) => {

@@ -8,8 +8,8 @@ import { post } from './mailOut.ts'
 const WAIT_S = 5
 
 /**
- * Runs a client that sends mail to an inbox, and then waits for the message as the agent who owns this inbox would.
- * When the message has arrived, the client labels the message, answers the message or deletes the message.
+ * Runs a client that sends mail to an inbox, and then waits for the message like the agent who owns the inbox. When the
+ * message has arrived, the client labels, answers or deletes it.
  */
 export function correspond(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [50, 600], async (n) => {
@@ -91,8 +91,8 @@ async function remove(load: Load, random: Random, project: Project, mail: MailIn
     const lostBefore = asked
     asked = true
     if (answer === null) return 'unknown'
-    // An earlier attempt to delete the message may have succeeded although its response was lost. If an earlier attempt
-    // deleted the message, the status 404 means that the deletion has succeeded.
+    // An earlier attempt to delete the message may have succeeded although its response was lost. Therefore the status
+    // 404 after an earlier attempt counts as success.
     return answer.status === 204 || (answer.status === 404 && lostBefore) ? 'accepted' : 'refused'
   })
 }

@@ -3,8 +3,8 @@ import type { Listener } from '../audit/ledger.ts'
 import type { Load, Project } from './load.ts'
 
 /**
- * Runs a client that follows a project's events with the client library, beginning with the first event, until clients
- * must give up.
+ * Runs a client that follows a project's events with the client library, from the first event until all clients must
+ * give up.
  */
 export async function listen(load: Load, { inbox, key }: Project): Promise<void> {
   const listener: Listener = { inbox, heard: [] }

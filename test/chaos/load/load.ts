@@ -16,16 +16,16 @@ export type Load = {
   peer: Project
   /** Holds the URL of the resource that the seller sells through this service. */
   resource: string
-  /** Holds the URL at which another seller sells. The other seller settles payments without this service. */
+  /** Holds the URL at which another seller sells, who settles payments without this service. */
   paidResource: string
   apiUrl: string
   /** Holds the port of the proxy through which clients reach the SMTP listener. */
   smtpPort: number
   /** Holds the time at which the load began, in the time format of the API. */
   beganAt: string
-  /** This signal is aborted when clients must not begin another operation. */
+  /** Aborts when clients must not begin another operation. */
   ending: AbortSignal
-  /** This signal is aborted when clients must stop repeating operations. */
+  /** Aborts when clients must stop repeating operations. */
   givenUp: AbortSignal
 }
 
@@ -58,7 +58,7 @@ export async function rounds(
   }
 }
 
-/** Makes a client pause for a random time. If the signal is aborted, the pause ends. */
+/** Makes a client pause for a random time. The pause ends early if the signal is aborted. */
 function pace(random: Random, signal: AbortSignal, minMs: number, maxMs: number): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {

@@ -18,7 +18,7 @@ export function write(load: Load, random: Random, name: string): Promise<void> {
   })
 }
 
-/** Delivers a message until the listener has replied, and sometimes delivers the same message again. */
+/** Delivers a message until the listener has replied. Sometimes delivers the same message once more. */
 export async function handOverTo(
   load: Load,
   random: Random,

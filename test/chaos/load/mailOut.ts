@@ -24,7 +24,7 @@ export function send(load: Load, random: Random, name: string): Promise<void> {
   })
 }
 
-/** Sends a mail or a reply until the service has responded, and sometimes repeats the request. */
+/** Sends a mail or a reply until the service has responded. Sometimes repeats the request. */
 export async function post(
   load: Load,
   random: Random,

@@ -5,14 +5,14 @@ import { type Load, rounds, untilDecided } from './load.ts'
 
 const REDEEM_TIMEOUT_MS = 10_000
 /**
- * Holds the validity periods of payments in seconds. Most payments are valid for longer than any fault lasts, and some
- * expire before they are settled.
+ * Lists the validity periods of payments in seconds. Most payments are valid for longer than any fault lasts, and some
+ * expire before their settlement.
  */
 const VALID_S = [300, 300, 300, 300, 12]
 
 /**
- * Runs a buying client. The client asks for the price, signs a payment, and redeems the payment until the service
- * accepts or refuses it.
+ * Runs a buying client, which requests the price, signs a payment, and redeems it until the service accepts or refuses
+ * it.
  */
 export function pay(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [50, 700], async (n) => {
@@ -43,8 +43,8 @@ export function pay(load: Load, random: Random, name: string): Promise<void> {
       : null
     paid.told = await untilDecided(load, random, () => attempt(key))
     await rival
-    // Sometimes the call is repeated with the same Idempotency-Key, as by a client that has lost the answer. Sometimes
-    // the call is repeated with a different Idempotency-Key, as by another client.
+    // The call is sometimes repeated: with the same Idempotency-Key, as by a client that has lost the response, or with
+    // a different key, as by another client.
     if (random.chance(0.15)) await attempt(key)
     if (random.chance(0.15)) await attempt(`${key}-stranger`)
   })

@@ -54,7 +54,7 @@ const bazaar = () =>
 const urlsOf = (items: { resource: string }[]) => items.map(({ resource }) => resource)
 const urls = (...names: string[]) => names.map((name) => sellers[name]!.url)
 
-test('the public list of paid resources has the verified endpoints of sellers who opted in, and needs no key', async () => {
+test('the public list of paid resources contains the verified endpoints of sellers who opted in, and needs no key', async () => {
   const { x402Version, items, pagination } = await bazaar().listResources()
   expect([x402Version, pagination]).toEqual([
     2,
@@ -108,7 +108,7 @@ test('a search in the public list finds endpoints by words, and lists the best m
   expect((await search("100% '_ hail")).resources).toEqual([])
 })
 
-test('the public list refuses a wrong query parameter and names it', async () => {
+test('the public list refuses a wrong query parameter, and the error names it', async () => {
   const client = createClient(till.service.url, null)
   for (const [path, message] of [
     ['resources?limit=0', /^limit must/],
@@ -122,7 +122,7 @@ test('the public list refuses a wrong query parameter and names it', async () =>
   }
 })
 
-test('the public list omits sellers that take no payments, and endpoints whose seller has opted out', async () => {
+test('the public list omits sellers that accept no payments, and endpoints whose seller has opted out', async () => {
   const { pool } = till.service.database
   await changeProject(pool, agent.project.id, { paymentsEnabled: false })
   expect((await bazaar().listResources()).items).toEqual([])

@@ -1,4 +1,4 @@
-/** Tests with @x402/extensions how x402 challenges and the public list describe the way to call a resource. */
+/** Tests with @x402/extensions how x402 challenges and the public list describe how to call a resource. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import { ExactEvmScheme } from '@x402/evm'
@@ -89,7 +89,7 @@ const CALLS: [string, string, Record<string, unknown>][] = [
 ]
 
 for (const [name, path, input] of CALLS) {
-  test(`the library @x402/extensions accepts ${name} in the service’s challenge and in the service’s refusal`, async () => {
+  test(`the library @x402/extensions accepts ${name} both in the service’s challenge and in its refusal`, async () => {
     await using shop = await startReceiver(status(402, CHALLENGE))
     const urlPattern = path.startsWith('/') ? `http://127.0.0.1:${shop.port}${path}` : path
     const put = await agent.put(PATH, { urlPattern, priceUsdc: '0.01', ...WEATHER, input })
@@ -119,8 +119,8 @@ for (const [name, path, input] of CALLS) {
     }
     const [v1] = challenge.accepts
     expect(refused.requirement.accepts[0].outputSchema).toEqual(v1.outputSchema)
-    // The endpoint in this test is not in the public list. Clients of x402 version 1 learn from the field
-    // `discoverable` that the endpoint is not listed.
+    // The endpoint in this test is not in the public list, which clients of x402 version 1 learn from the field
+    // `discoverable`.
     if ('inputSchema' in input) expect(v1.outputSchema).toBeUndefined()
     else {
       expect(v1.outputSchema.input).toMatchObject({ method: input.method, discoverable: false })
@@ -185,7 +185,7 @@ test('the metadata that @x402/express declares reaches the public list after the
     const { verification } = (await agent.get(`${PATH}/${id}`)).body
     return verification.status === 'verified'
   })
-  // The test deletes the metadata that the check of the endpoint has read, so that the metadata can come only from the
+  // The test deletes the metadata that the endpoint check has read, so that the metadata can come only from the
   // payment.
   const { pool } = till.service.database
   await pool.query(`update seller_endpoints set seen_metadata = '{}' where id = $1`, [id])

@@ -79,7 +79,7 @@ for (const [key, form] of [
   ['x-payment', 'base64'],
   ['x-payment', 'object'],
 ] as const) {
-  test(`a paid MCP tool serves a payment in _meta["${key}"] as ${form} once`, async () => {
+  test(`a paid MCP tool accepts a payment in _meta["${key}"] as ${form} once`, async () => {
     const account = await newPayer(till.client)
     const { structuredContent } = await ask()
     const header = await createPaymentHeader(account as never, 1, structuredContent.accepts[0])
@@ -116,7 +116,7 @@ test('an MCP tool without arguments can have a price', async () => {
   expect(paid.content[0].text).toBe('Noise.')
 })
 
-test('while the service is unreachable, the payer of an MCP tool gets no challenge, and therefore does not pay again', async () => {
+test('while the service is unreachable, the payer of an MCP tool gets no challenge, and so does not pay again', async () => {
   away = true
   try {
     const { isError, structuredContent } = await ask({ 'x402/payment': 'e30=' })

@@ -65,7 +65,7 @@ for (const [key, form] of [
   ['x402.payment', 'base64'],
   ['x-payment', 'object'],
 ] as const) {
-  test(`a paid MCP tool of version 2 serves a payment in _meta["${key}"] as ${form} once`, async () => {
+  test(`a paid MCP tool of x402 version 2 accepts a payment in _meta["${key}"] as ${form} once`, async () => {
     const account = await newPayer(till.client)
     const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
     const { structuredContent } = await ask()
@@ -88,7 +88,7 @@ for (const [key, form] of [
   })
 }
 
-test('if a paid MCP tool of x402 version 2 failed, the same call with the same payment succeeds later', async () => {
+test('if a paid MCP tool of x402 version 2 fails, the same call with the same payment can succeed later', async () => {
   const account = await newPayer(till.client)
   const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
   const payment = await wallet.createPaymentPayload((await ask()).structuredContent)

@@ -44,8 +44,8 @@ afterAll(async () => {
 type Mode = 'legacy' | 'auto'
 
 /**
- * Connects a client that sends these HTTP headers. The mode `auto` selects the MCP revision 2026-07-28, and the mode
- * `legacy` selects an earlier revision.
+ * Connects a client that sends the given HTTP headers. The mode `auto` selects the MCP revision 2026-07-28, and the
+ * mode `legacy` selects an earlier revision.
  * @returns a function that calls the tool.
  */
 async function connect(headers: Record<string, string> = {}, mode: Mode = 'auto') {
@@ -79,7 +79,7 @@ test.each(['legacy', 'auto'] as const)(
   },
 )
 
-test('if a caller with other credentials copies a payment, the caller does not get the payer’s answer', async () => {
+test('a caller who copies a payment but has other credentials does not get the payer’s answer', async () => {
   const mine = await connect({ authorization: 'Bearer mine' })
   const others = await connect({ authorization: 'Bearer other' })
   const account = await newPayer(till.client)

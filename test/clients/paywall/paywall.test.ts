@@ -25,8 +25,8 @@ const urls: Record<string, string> = {}
 const served: Record<string, number> = {}
 
 /**
- * The paywalls call this function in place of `fetch` for each call to the service. If this function is null, the calls
- * reach the service unchanged.
+ * Is called by the paywalls in place of `fetch` for each call to the service. If it is null, the calls reach the
+ * service unchanged.
  */
 let disturb: ((request: Request) => Promise<Response>) | null = null
 
@@ -44,7 +44,7 @@ beforeAll(async () => {
     served[name] = (served[name] ?? 0) + 1
     return 'ha'
   }
-  // Every route of the sellers allows caching, and the paywall must forbid the caching of paid responses.
+  // Every route of the sellers allows caching, so the paywall itself must forbid the caching of paid responses.
   const PUBLIC = { 'cache-control': 'public, max-age=600' }
 
   const app = express()
@@ -128,7 +128,7 @@ for (const name of SELLERS) {
     })
   }
 
-  test(`the paywall on ${name} serves the resource only after the settlement, and only once for each payment`, async () => {
+  test(`the paywall on ${name} serves the resource only after the settlement, and once for each payment`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     const unpaid = await fetch(url)
@@ -178,7 +178,7 @@ for (const name of SELLERS) {
     const bring = () => fetch(url, { headers: { 'x-payment': payment } })
     try {
       disturb = () => Promise.reject(new Error('away'))
-      // Without a payment, the paywall sends the offer of the last minute.
+      // For a request without payment, the paywall can send the offer that it got within the last minute.
       expect((await fetch(url)).status).toBe(402)
       const response = await bring()
       expect([response.status, response.headers.get('cache-control')]).toEqual([503, 'no-store'])
@@ -218,7 +218,7 @@ for (const name of SELLERS) {
   })
 }
 
-test('behind a trusted proxy, the paid resource is the URL that the payer sees', async () => {
+test('behind a trusted proxy, the paid resource is the URL that the payer requested', async () => {
   const urlPattern = 'https://shop.example.com/joke'
   await purser.sellers.put({ urlPattern, priceUsdc: '0.01' })
   const app = (trustProxy: boolean) =>

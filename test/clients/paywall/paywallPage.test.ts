@@ -1,4 +1,4 @@
-/** Tests the page of a paid resource that a browser gets, and the JSON response that programs get. */
+/** Tests the page that a browser gets for a paid resource, and the JSON response for other programs. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../../api/client/main.ts'
 import type { Agent } from '../../support/service.ts'
@@ -63,7 +63,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     }
   })
 
-  test(`the page of the ${name} paywall names the reason of a refusal, and says when payments are unavailable`, async () => {
+  test(`the page of the ${name} paywall shows the reason of a refusal, and says when payments are unavailable`, async () => {
     let away = false
     const purser = new Purser({
       apiKey: seller.key,

@@ -107,7 +107,7 @@ test('a paywall that is set to one x402 version offers only this version', async
   expect(await challenge([1, 2])).toEqual([true, true])
 })
 
-test('if a request has the same payment in both payment headers, the payment is redeemed only once', async () => {
+test('if both payment headers of a request contain the same payment, the payment is redeemed once', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   asked = []
@@ -116,7 +116,7 @@ test('if a request has the same payment in both payment headers, the payment is 
   expect(paid.headers.get('payment-response')).toBeString()
   expect(asked).toEqual(['/v0/payments/redeem'])
   expect(await balanceOf(till, account.address)).toBe(990_000n)
-  // The payment payload decides the x402 version, and the name of the HTTP header does not matter.
+  // The payment payload decides the x402 version, whichever HTTP header contains it.
   const other = await bring({ 'x-payment': await sign(account) })
   expect([other.status, decodeHeader(other.headers.get('payment-response')!).network]).toEqual([
     200,
@@ -158,7 +158,7 @@ test('if a settlement fails, the response has the reason of the failure and a ne
   expect(response.headers.get('payment-required')).toBeString()
 })
 
-test('a request with a pending payment gets no new offer, and the paywall serves the same payment later', async () => {
+test('a request with a pending payment gets no new offer, and the paywall accepts the same payment later', async () => {
   await using slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '300' } })
   const owner = await slow.newSeller()
   const resource = 'https://api.example.com/report'
@@ -219,7 +219,7 @@ test('a web page of the allowed origin may send and read the payment headers', a
   }
 })
 
-test('if 50 parallel requests have the same authorization, the paywall serves only one of them', async () => {
+test('if 50 parallel requests have the same authorization, the paywall serves one of them', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   const answers = await Promise.all(

@@ -40,13 +40,13 @@ test('a purse (the agent’s wallet) can buy once from every seller, and the cha
     const id = answer.headers.get('purser-purchase-id')!
     const spent = await buyer.settled(id, 'spent')
     expect([name, spent.payment?.paidWithoutContent]).toEqual([name, false])
-    // A request with a repeated Idempotency-Key gets the same purchase, and the service sends no request to the seller.
+    // The service returns the existing purchase for a repeated Idempotency-Key, and sends no request to the seller.
     await client.fetch(url, { maxAmount: '0.01', key: encodeURIComponent(name) })
     if (served !== null) expect([name, served()]).toEqual([name, before + 1])
   }
 })
 
-/** Holds the private key of the fourth account that the devnet derives from its mnemonic. */
+/** Holds the private key of the fourth account of the devnet's mnemonic. */
 const OTHER_WALLET = '0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6'
 
 test('a purse of one instance of the service buys from a seller of another instance, and both record the payment', async () => {
@@ -72,7 +72,7 @@ test('a purse of one instance of the service buys from a seller of another insta
   ])
 })
 
-test('if a purchase is refused, the client throws an error with the reason', async () => {
+test('if a purchase is refused, the client library throws an error with the reason', async () => {
   const client = new Purser({ apiKey: buyer.key, baseUrl: till.service.url })
   const { url } = Object.values(sellers)[0]!
   const refused = client.fetch(url, { maxAmount: '0.000001' })

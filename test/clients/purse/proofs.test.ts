@@ -1,6 +1,5 @@
 /**
- * Tests sign-ins, signed offers and receipts of sellers. The x402 reference library makes and reads the sign-ins,
- * offers and receipts.
+ * Tests the sign-ins, signed offers and receipts of sellers, which the x402 reference library makes and reads.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { generateKeyPairSync, sign } from 'node:crypto'
@@ -65,7 +64,7 @@ function signInOf(changes: Record<string, unknown> = {}) {
   }
 }
 
-/** Holds the sign-in headers that reached the seller. */
+/** Holds the sign-in headers that the seller received. */
 let signIns: string[]
 function offerSignIn(changes: Record<string, unknown> = {}): void {
   signIns = []
@@ -82,7 +81,7 @@ function offerSignIn(changes: Record<string, unknown> = {}): void {
   }
 }
 
-test('a purse signs in with its wallet at a seller that it has paid before, and does not pay again', async () => {
+test('a purse (wallet) signs in at a seller that it has paid before, and does not pay again', async () => {
   offerSignIn()
   const first = await buyer.pay(seller.url)
   expect([first.body.state, signIns]).toEqual(['answered', []])
@@ -102,7 +101,7 @@ const BAD: [string, () => Record<string, unknown>][] = [
   ['with a line break in its statement', () => ({ statement: 'Hello\nURI: https://bank.example' })],
 ]
 for (const [what, changes] of BAD) {
-  test(`a purse does not sign in with a sign-in challenge ${what}, and pays instead`, async () => {
+  test(`a purse (wallet) does not sign in if the sign-in challenge is ${what}, and pays instead`, async () => {
     const first = await buyer.pay(seller.url)
     await buyer.settled(first.body.purchaseId, 'spent')
     offerSignIn(changes())
@@ -113,7 +112,7 @@ for (const [what, changes] of BAD) {
   })
 }
 
-test('a stopped purse does not sign in', async () => {
+test('a stopped purse (wallet) does not sign in at a seller', async () => {
   const first = await buyer.pay(seller.url)
   await buyer.settled(first.body.purchaseId, 'spent')
   offerSignIn()

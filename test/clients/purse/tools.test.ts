@@ -120,7 +120,7 @@ test('a purse pays for a tool of a server that speaks only MCP 2026-07-28', asyn
   expect(spent.payment).toMatchObject({ paidWithoutContent: false })
 })
 
-test('a call of an MCP tool without a price returns the result and costs nothing', async () => {
+test('a call of an MCP tool without a price returns its result and costs nothing', async () => {
   const { body } = await buyer.pay(url, { tool: { name: 'free' } })
   expect(body).toMatchObject({ state: 'answered', status: 200, payment: null })
 })

@@ -25,7 +25,7 @@ function mountSmallDisk(megabytes: number) {
   return {
     path,
     isMounted: status === 0,
-    /** Fills the disk completely, including the space that other processes free during the call. */
+    /** Fills the disk completely, including the space that other processes free in the meantime. */
     fill() {
       const filler = openSync(join(path, 'filler'), 'a')
       try {

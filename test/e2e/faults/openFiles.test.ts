@@ -4,7 +4,7 @@ import { createTestDatabase } from '../../support/database/database.ts'
 import { printed, startCommand } from '../../support/process/process.ts'
 import '../../support/long.ts'
 
-test('a process writes a log line when it runs out of open files, and another when it can open files again', async () => {
+test('a process logs a line when it runs out of file descriptors, and another line when it can open files again', async () => {
   await using database = await createTestDatabase()
   await using api = startCommand(
     ['sh', '-c', 'ulimit -n 256; exec "$0" "$@"', process.execPath, 'api/main.ts'],

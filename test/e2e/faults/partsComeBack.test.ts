@@ -32,8 +32,8 @@ const names = Object.keys(PARTS) as Part[]
 
 const pairs = names.flatMap((one, n) => names.slice(n + 1).map((other) => [one, other]))
 /**
- * Lists the pairs of service parts that the test kills at the same time. The setting PARTS_PAIRS=all chooses all pairs,
- * and the test then takes a minute. By default, the test kills two pairs.
+ * Lists the pairs of service parts that the test kills at the same time. By default, the test kills two pairs.
+ * PARTS_PAIRS=all chooses all pairs, which takes a minute.
  */
 const chosenPairs: Part[][] =
   process.env.PARTS_PAIRS === 'all'
@@ -82,8 +82,7 @@ function kill(part: Part): void {
 }
 
 /**
- * Waits until a mail is received and a payment is redeemed. Both together prove that every part of the service has
- * worked.
+ * Waits until a mail is received and a payment is redeemed, which together prove that every part of the service works.
  */
 async function untilServing(): Promise<void> {
   const deadline = Date.now() + RECOVERY_LIMIT_MS
@@ -125,7 +124,7 @@ test.each(killed.map((parts) => [parts.join(', '), parts] as const))(
   },
 )
 
-test('the log reports that each part of the service ended and restarted, in few lines without a stack trace', () => {
+test('the log reports the end and the restart of each part of the service, in few lines without a stack trace', () => {
   const lines = service
     .stderr()
     .trim()

@@ -16,13 +16,13 @@ import { createClient } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * The full demonstration sends 5,000 messages (SURVIVAL_MESSAGES). The test suite sends fewer messages to save time.
+ * The full demonstration sends 5,000 messages (SURVIVAL_MESSAGES), and the test suite sends fewer to save time.
  */
 const MESSAGES = Number(process.env.SURVIVAL_MESSAGES ?? 300)
 const CONNECTIONS = 20
 
 testWhole(
-  `each of ${MESSAGES} messages arrives once while workers are killed twice and PostgreSQL restarts`,
+  `each of ${MESSAGES} messages arrives exactly once, although workers are killed twice and PostgreSQL restarts`,
   async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'purser-survival-'))
     const options = { dataDir, onLog: () => {} }

@@ -1,6 +1,6 @@
 /**
  * Follows the page docs/going-live.md line by line, on a separate machine with a simulated internet (machine.ts,
- * internet.ts). At the end, the mail host of a stranger obeys the MTA-STS policy of the service.
+ * internet.ts). At the end, a stranger's mail host obeys the MTA-STS policy of the service.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -25,8 +25,8 @@ const PAGE_ADDRESS = '203.0.113.7'
 const TLS = '/var/lib/purser/tls'
 
 /**
- * Maps some lines of docs/going-live.md to the commands that this test runs in place of these lines. The page itself
- * marks the lines that the reader must change.
+ * Maps some lines of docs/going-live.md to the commands that this test runs instead. The page marks these lines as
+ * lines that the reader must change.
  */
 const OTHERWISE: [line: RegExp, instead: string][] = [
   [/^apt-get .*$/m, 'true'],
@@ -44,8 +44,7 @@ const OTHERWISE: [line: RegExp, instead: string][] = [
 const reversed = (address: string) => address.split('.').toReversed().join('.')
 
 /**
- * Replaces the example IP address in the page by the address of the test machine, because no real machine has the
- * example address.
+ * Replaces the example IP address in the page by the address of the test machine.
  */
 const withAddress = (text: string): string =>
   text
@@ -58,7 +57,7 @@ const here = (script: string): string =>
 const SHELL = '/root/shell'
 
 /**
- * Runs shell commands in the state (variables and folder) that the previous commands have left.
+ * Runs shell commands in the state (variables and folder) that the previous commands left.
  * @returns the whole output of the commands.
  */
 async function inShell(commands: string): Promise<string> {
@@ -161,7 +160,8 @@ testHere(
     await writeMail(machine, 'buyer-bot@mail.example.com', '2')
     await waitFor('a verified connection', () => count(/Verified TLS connection established/g))
 
-    // In this test, an attacker between the stranger's host and the service has a certificate from another authority.
+    // An attacker between the stranger's host and the service has a certificate from another authority, so the
+    // stranger's host must not deliver the mail.
     await machine.must(
       `pkill -f '[s]ystemctl start purser-certificate' || true; cp -a ${TLS} ${TLS}.kept
       openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=mail.example.com -keyout ${TLS}/key.pem -out ${TLS}/cert.pem 2> /dev/null

@@ -11,7 +11,7 @@ const CA_SOURCE = `${STORAGE}/pki/authorities/local/root.crt`
 /** Holds the path of the CA certificate that the test machine must trust. */
 export const CA_FILE = '/usr/local/share/ca-certificates/stranger.crt'
 export const ACME_DIRECTORY = 'https://ca.example.net/acme/local/directory'
-/** Lists the mail hosts to whose port 25 the command `bun run doctor` tries to connect. */
+/** Lists the mail hosts to whose port 25 `bun run doctor` tries to connect. */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 
 const ZONE = `
@@ -113,8 +113,8 @@ await startDevnet({ port: 8545, stateFile: '/var/stranger/chain', log: { info() 
 const write = (file: string, text: string) =>
   `cat > ${file} <<'END_OF_FILE'\n${text}\nEND_OF_FILE\n`
 /**
- * Returns a shell command that starts a program which keeps running after the script has ended. The output of this
- * command goes to a file.
+ * Returns a shell command that starts a background program, which keeps running after the script has ended. Its output
+ * goes to a file.
  */
 const background = (name: string, command: string) =>
   `(${command}) < /dev/null > /run/units/${name}.log 2>&1 &\n`
@@ -143,8 +143,8 @@ export async function startInternet(machine: Machine): Promise<void> {
   const wanted = [CA_SOURCE, ...TLS_HOSTS.map((host) => `${certificateOf(host)}.key`)]
   await waitFor('the stranger to have its certificates', async () => {
     const { exitCode } = await machine.run(wanted.map((file) => `test -s ${file}`).join(' && '))
-    // While Caddy starts, Caddy also removes empty folders from its storage. If Caddy has removed the folder of a new
-    // certificate, Caddy tries again only a minute later.
+    // At its start, Caddy also removes empty folders from its storage, such as the folder of a new certificate. Caddy
+    // then tries again only a minute later.
     if (exitCode !== 0) await machine.run(RELOAD_AFTER_FAILURE, stranger)
     return exitCode === 0
   })

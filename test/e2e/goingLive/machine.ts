@@ -1,7 +1,7 @@
 /**
  * Starts a separate machine for one test, built from Linux namespaces. The machine has a copy of this system, and each
- * change stays in the copy. A virtual network cable connects the machine to the simulated internet of the test. The
- * test must run as root and with the right to create namespaces.
+ * change stays in the copy. A virtual network cable connects it to the simulated internet. The test must run as root
+ * and with the right to create namespaces.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -10,16 +10,16 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 /**
- * The following addresses are public IP addresses, because the service refuses to connect to private addresses. No
- * packet leaves the network namespaces of the test.
+ * The following addresses are public, because the service refuses to connect to private addresses. No packet leaves the
+ * network namespaces of the test.
  */
 export const OWN_ADDRESS = '93.184.215.7'
 export const STRANGER_ADDRESS = '93.184.215.9'
 export const SERVICES_ADDRESS = '93.184.215.10'
 const MEMORY = '3g'
 /**
- * Holds the root directory of the machine's copy of the system. The root directory of the copy is visible only in the
- * mount namespace of the machine.
+ * Holds the root directory of the machine's copy of the system, which is visible only in the mount namespace of the
+ * machine.
  */
 const COPY = '/mnt/root'
 
@@ -63,7 +63,7 @@ while true; do sleep 3600 & wait $!; done
 type Done = { exitCode: number; stdout: string; stderr: string }
 
 export type Machine = Disposable & {
-  /** Runs a bash script as root on the machine. */
+  /** Runs a bash script as root on the test machine. */
   run(script: string, options?: { in?: 'stranger'; timeoutMs?: number }): Promise<Done>
   /** Runs a script on the machine that must end with exit code 0. @returns the output of the script */
   must(script: string, options?: { in?: 'stranger'; timeoutMs?: number }): Promise<string>
@@ -106,8 +106,8 @@ export async function startMachine(): Promise<Machine> {
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs })
     const output = collect(child)
     const exitCode = await new Promise<number>((resolve) =>
-      // The code waits for the event `exit`, because the event `close` never comes while a background process keeps the
-      // pipes open.
+      // The code waits for the event `exit`, because the event `close` does not come while a background process keeps
+      // the pipes open.
       child.once('exit', (code) => setImmediate(() => resolve(code ?? 1))),
     )
     const late =

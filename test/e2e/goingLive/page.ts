@@ -1,4 +1,4 @@
-/** Reads the commands of docs/going-live.md in order, each with the lines that it prints. */
+/** Reads the commands of docs/going-live.md in order, and for each command the lines that it prints. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

@@ -1,7 +1,6 @@
 /**
  * Replaces `systemctl`, because the test machine has no systemd. The replacement runs the ExecStart line of a systemd
- * unit as the user of the unit, with the environment and the capabilities of the unit. The replacement has no sandbox,
- * no start order and no restart.
+ * unit, with the user, environment and capabilities of the unit. It has no sandbox, no start order and no restart.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -9,8 +8,8 @@ import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from '
 const FOLDERS = ['/etc/systemd/system', '/lib/systemd/system']
 const RUN = '/run/units'
 /**
- * Sets the interval in milliseconds at which all timers of systemd units run in this test. The interval in this test is
- * shorter than the intervals in the systemd units.
+ * Sets the interval in milliseconds at which all timers of systemd units run in this test. It is shorter than the real
+ * intervals of the units.
  */
 const TIMER_MS = 1000
 

@@ -10,19 +10,19 @@ export type Target = {
   key: string
   inbox: string
   /**
-   * Holds the number of mails that one flood attack sends. The number is small in a short test, because the test must
-   * not wait for the end of a long flood.
+   * Holds the number of mails that one flood attack sends. The number is small in a short test, which must not wait for
+   * the end of a long flood.
    */
   flood: number
 }
 
 const MB = 1024 * 1024
 
-/** Repeats `work` endlessly in as many parallel loops as `lanes` says. */
+/** Repeats `work` endlessly in `lanes` parallel loops. */
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {
-      // The attack continues after a request that is refused or cut off. Without a pause after a refusal, an attack
+      // The attack goes on after a refused or broken request, but pauses before that. Without the pause, an attack
       // whose requests are refused would only be a flood of requests.
       for (;;) await work(lane).catch(() => Bun.sleep(20))
     }),
@@ -30,14 +30,14 @@ const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
 
 /**
  * Holds one attack for each resource that projects share. Each attack causes the highest load that one project can
- * cause. The attack runs until its process is killed.
+ * cause, and runs until its process is killed.
  */
 export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   bodies: (target) => forEver(12, () => trickle(target)),
   'many values': ({ url, key }) => {
     const client = createClient(url, key)
     const body = JSON.stringify({ to: Array(260_000).fill('a@b.c'), subject: 's', text: 't' })
-    // Twenty concurrent requests do not exceed the rate limit of a project.
+    // Twenty concurrent requests stay within the rate limit of a project.
     return forEver(20, async () => {
       await client.post('/v0/messages/send', body)
       await Bun.sleep(6_000)
@@ -91,7 +91,7 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
     })
   },
   // Each mail of this attack is so small that the service stores it together with other small mails. Half of the mails
-  // of this attack have CSS that takes the parser the most time.
+  // contain the CSS that takes the parser most time.
   'a backlog of 60 KB': ({ smtpPort, inbox, flood }) => {
     const bodies = [wordsOf(60_000), styledOf(60_000)]
     return forEver(8, async (lane) => {
@@ -150,7 +150,7 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   },
 }
 
-/** Returns a text that consists of different words. */
+/** Returns a text of different words. */
 const wordsOf = (bytes: number): string =>
   Array.from({ length: bytes / 10 }, (_, n) => `w${(n * 7919).toString(36).padStart(7, 'x')}`)
     .join(' ')

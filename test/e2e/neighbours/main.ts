@@ -1,6 +1,6 @@
 /**
- * Prints the p99 of the victim project (the time within which 99 of 100 calls are answered), without an attack and
- * under each attack: `bun run neighbours [ATTACK,…]`.
+ * `bun run neighbours [ATTACK,…]` prints the p99 of the victim project (the time within which 99 of 100 calls get a
+ * response), without an attack and under each attack.
  */
 import { HEAD, type Observation, observeNeighbours, rowText } from './neighbours.ts'
 

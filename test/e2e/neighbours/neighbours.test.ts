@@ -1,6 +1,6 @@
 /**
- * Measures for a short time how the load of other projects affects one project (the victim). The command `bun run
- * neighbours` measures the slowdown precisely.
+ * Measures for a short time how the load of other projects affects one project (the victim). `bun run neighbours`
+ * measures the slowdown precisely.
  */
 import { expect, test } from 'bun:test'
 import { some } from '../../support/database/extent.ts'
@@ -8,7 +8,7 @@ import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
 import '../../support/long.ts'
 
-/** Names the attack that the test runs in every run of `npm test`. */
+/** Names the attack that runs in every `npm test`. */
 const SHORT = 'a backlog of 60 KB'
 
 test('every call of a project succeeds while another project overloads each shared resource', async () => {

@@ -4,12 +4,12 @@ import { type Neighbourhood, startNeighbourhood } from './service.ts'
 import { type Observed, OPERATIONS, observe, p99 } from './victim.ts'
 
 /**
- * Holds the measured calls of the victim project during one attack. The attack name `quiet` means that no attack ran.
+ * Holds the measured calls of the victim project during one attack. The name `quiet` means that no attack ran.
  */
 export type Observation = Observed & { attack: string }
 
 const WARM_MS = 2_000
-/** Holds how many milliseconds an attack has already run when the measurement of the victim begins. */
+/** Holds for how many milliseconds the attack has run before the measurement of the victim begins. */
 const LEAD_MS = 1_000
 
 /**

@@ -21,16 +21,17 @@ export type Neighbourhood = AsyncDisposable & {
   smtpPort: number
   victim: Tenant
   attacker: Tenant
-  /** Waits until all mail is parsed, and until the search index contains nearly all messages of the attacker. */
+  /** Waits until all mail is parsed, and until the search index contains almost all messages of the attacker. */
   calm(): Promise<void>
 }
 
 const WORDS = 400
-/** Limits the milliseconds until the service has parsed the mail that an attack has sent. */
+/** Limits the milliseconds until the service has parsed the mail of an attack. */
 const CALM_MS = 300_000
 
 /**
- * Starts every part of the service as a process, with a name server that never answers for names that contain `silent`.
+ * Starts every part of the service as a process, with a name server that never responds for names that contain
+ * `silent`.
  * @param inboxMessages is the number of messages in the attacker's inbox. A search among 60,000 messages takes seconds.
  */
 export async function startNeighbourhood(inboxMessages: number): Promise<Neighbourhood> {

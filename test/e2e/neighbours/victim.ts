@@ -9,7 +9,7 @@ type Times = Record<Operation, number[]>
 /** Holds how long each call of the victim project took, and the responses of its failed calls. */
 export type Observed = { times: Times; failures: string[] }
 
-/** Repeats the operations of the victim project for a time, and records how long each operation takes. */
+/** Repeats the operations of the victim project for a time, and records the duration of each operation. */
 export async function observe(
   { victim, smtpPort }: Neighbourhood,
   durationMs: number,

@@ -1,6 +1,6 @@
 /**
- * Runs the processes of the previous release on the database schema of this release. The service is in this state after
- * `bun run migrate`.
+ * Runs the processes of the previous release on the database schema of this release, because a service is in this state
+ * right after `bun run migrate`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -18,7 +18,8 @@ const ROOT = join(import.meta.dir, '../../..')
 const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')
 const [heading = '', version = ''] = /^## (\d+\.\d+\.\d+) \(.*\)$/m.exec(changelog) ?? []
 /**
- * Holds the commit that dated the latest release in the changelog, because a clone may not have the tag of the release.
+ * Holds the commit that dated the latest release in the changelog. The tag is not used, because a clone may not have
+ * it.
  */
 const commit = changesOf(heading, 'CHANGELOG.md').at(-1) ?? ''
 

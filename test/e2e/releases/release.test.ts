@@ -60,7 +60,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe('a maintainer makes a release', () => {
+describe('a release by a maintainer', () => {
   test('a release is refused for an earlier version, and for a version that is not three numbers', () => {
     expect(release('0.0.9').stderr).toContain('0.0.9: must be later than')
     expect(release('1.0').stderr).toContain('usage: npm run release')
@@ -95,7 +95,7 @@ describe('a maintainer makes a release', () => {
   })
 })
 
-test('the versions of two releases are compared by their numbers, not as text', () => {
+test('the versions of two releases are compared by their numbers, and not as text', () => {
   expect(isLater('0.10.0', '0.9.9')).toBe(true)
   expect(isLater('0.9.9', '0.10.0')).toBe(false)
   expect(isLater('1.0.0', '1.0.0')).toBe(false)

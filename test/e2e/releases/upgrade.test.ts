@@ -1,4 +1,4 @@
-/** Tests that data of an earlier version is kept by `bun run migrate` to this version. */
+/** Tests that `bun run migrate` to this version keeps the data of an earlier version. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -117,7 +117,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} keeps its data`, () => {
     expect(body.placement).toEqual(['header:authorization'])
   })
 
-  test('after an upgrade, a settled payment stays settled, cannot be redeemed again, and the next payment settles', async () => {
+  test('after an upgrade, a settled payment stays settled and cannot be redeemed again, and the next payment settles', async () => {
     const { body } = await client.get(`/v0/payments/${settled.paymentId}`)
     expect(body).toMatchObject({ status: 'settled', txHash: settled.txHash })
     expect((await redeem(client, header)).body).toMatchObject({

@@ -1,7 +1,7 @@
 /**
- * Implements the backup methods that docs/operating.md describes. The variable RESTORE_METHOD chooses the backup
- * method. The methods for a separate PostgreSQL server need the programs of PostgreSQL. The variable POSTGRES_BIN names
- * the folder that contains the programs of PostgreSQL. By default, the test uses the newest PostgreSQL of Debian.
+ * Implements the backup methods that docs/operating.md describes. RESTORE_METHOD chooses the method. The methods for a
+ * separate PostgreSQL server need the programs of PostgreSQL in the folder POSTGRES_BIN, which is by default the newest
+ * PostgreSQL of Debian.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -26,8 +26,7 @@ export type Server = { settings: Record<string, string>; stop(): void }
 
 export type Database = Server & {
   /**
-   * Makes a backup of the database. The mail spool (the file of accepted mail) is copied before this backup of the
-   * database.
+   * Makes a backup of the database. The mail spool (the file of accepted mail) must have been copied before.
    */
   backUp(): void
   /** Restores the database backup on another database server. */
@@ -43,7 +42,7 @@ export function removeDatabases(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
 
-/** Starts a database that fits the backup method in RESTORE_METHOD. */
+/** Starts a database that suits the backup method in RESTORE_METHOD. */
 export async function startDatabase(): Promise<Database> {
   if (chosen === 'pg_dump') return dumped()
   if (chosen === 'pg_basebackup') return archived()
@@ -147,7 +146,7 @@ function debianPrograms(): string {
   return join(DEBIAN, newest, 'bin')
 }
 
-/** PostgreSQL refuses to run as root, so the server runs as another user. */
+/** Runs the server as another user, because PostgreSQL refuses to run as root. */
 function account(): { uid?: number; gid?: number } {
   if (userInfo().uid !== 0) return {}
   const [, , uid, gid] = /^postgres:.*$/m.exec(readFileSync('/etc/passwd', 'utf8'))![0].split(':')

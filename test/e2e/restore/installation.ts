@@ -1,4 +1,4 @@
-/** Runs `npm start` with a database that can be backed up and then restored in another folder. */
+/** Runs `npm start` with a database that can be backed up and restored in another folder. */
 import { generateKey } from '../../../shared/apiKey.ts'
 import { createPool, type Pool } from '../../../sql/db.ts'
 import {
@@ -110,7 +110,7 @@ export async function setUp(
   return { inbox: me.email }
 }
 
-/** Opens the database of an installation. If no database server runs, the function starts the embedded server. */
+/** Opens the database of an installation. Starts the embedded server if no database server runs. */
 export async function inDatabase<Result>(
   { DATABASE_URL }: Settings,
   dataDir: string,

@@ -12,7 +12,7 @@ type Paid = {
   paymentId: string | null
   txHash: string | null
   /**
-   * Holds the time at which the payment was redeemed successfully. If the time is null, the payment was not redeemed.
+   * Holds the time at which the payment was redeemed, or null if it was not redeemed.
    */
   grantedMs: number | null
 }

@@ -25,8 +25,8 @@ const EVENTS = parseAbi([
 const RESOURCE_PATH = '/report'
 
 /**
- * Describes a gate of the test, which can stop the traffic of a server. A closed gate holds back requests and messages.
- * An open gate lets requests and messages pass.
+ * Describes a gate, with which the test stops the traffic of a server. A closed gate holds back requests and messages,
+ * and an open gate lets them pass.
  */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 
@@ -46,18 +46,16 @@ export type Surroundings = AsyncDisposable & {
   resource: string
   /** Counts the transactions of the gas wallet that are not in a block yet. */
   unmined(): Promise<number>
-  /** Maps the nonce of a payment authorization to the hashes of the transactions that used the authorization. */
+  /** Maps the nonce of a payment authorization to the hashes of the transactions that used it. */
   usedOnChain(): Promise<Map<string, string[]>>
   /**
-   * Counts for each Idempotency-Key of a webhook how many requests had this key, and how many different bodies these
-   * requests had.
+   * Counts for each Idempotency-Key of a webhook how many requests and how many different bodies it had.
    */
   webhooks(): Map<string, { count: number; bodies: number }>
   /** Maps each event type and payment to the Idempotency-Keys of the webhooks that announced the payment. */
   announcements(): Map<string, Set<string>>
   /**
-   * Returns for each Message-ID how many copies the smarthost accepted, and how many different contents these copies
-   * had.
+   * Returns for each Message-ID how many copies the smarthost accepted, and how many different contents they had.
    */
   mails(): Map<string, { count: number; contents: number }>
 }

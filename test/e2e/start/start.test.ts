@@ -44,7 +44,7 @@ test('the command npm start starts the service, keeps data and keys over a resta
     expect((await consoleClient(url, '').post('/sessions', { token })).status).toBe(201)
     expect((await fetch(`${url}/console/assets/app.js`)).status).toBe(200)
     const agent = createClient(url, welcome.projectKey)
-    // The service is `degraded` for some seconds if the machine blocked an event loop during the start.
+    // The service is `degraded` for some seconds if the start blocked an event loop, so the test waits.
     await waitFor('ready', async () => (await agent.get('/readyz')).body.status === 'ready')
     await deliverMail(smtpPort, {
       from: 'ada@example.com',
@@ -62,7 +62,7 @@ test('the command npm start starts the service, keeps data and keys over a resta
     )
 
     // The service accepts the last message but stops before it has parsed the message. After the next start, the inbox
-    // must contain the message that the service accepted last.
+    // must contain this message.
     await deliverMail(smtpPort, {
       from: 'ada@example.com',
       to: welcome.inbox,
@@ -93,7 +93,7 @@ test('the command npm start starts the service, keeps data and keys over a resta
   }
 })
 
-testWhole('the service starts again after it was killed', async () => {
+testWhole('after a kill, the service starts again', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-killed-'))
   const env = {
     PORT: String(await freePort()),
@@ -130,7 +130,7 @@ testWhole('npm start forwards SIGTERM, and ends with exit code 0 after the drain
   }
 })
 
-test('a wrong setting stops the start with exit code 78 and a line that names the setting', async () => {
+test('a wrong setting stops the start with exit code 78 and one line that names the setting', async () => {
   const cases: [string, Record<string, string>, RegExp][] = [
     ['api/start.ts', { PORT: 'many' }, /^PORT: /],
     ['api/start.ts', { PORT: '70000' }, /^PORT: /],
@@ -164,7 +164,7 @@ test('a wrong setting stops the start with exit code 78 and a line that names th
       expect([file, env, await failed.exited]).toEqual([file, env, 78])
       const lines = failed.stderr().trimEnd().split('\n')
       expect(lines[0]).toMatch(line)
-      // The service reports all wrong settings at once, each on a separate line.
+      // The service reports all wrong settings together, each on a separate line.
       for (const each of lines) expect(each).toMatch(/^[A-Z][A-Z0-9_]+: /)
     }),
   )

@@ -28,7 +28,10 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Starts a process from an entry file. The start must fail. @returns the exit code and the output of the process */
+/**
+ * Starts a process from an entry file and expects the start to fail. @returns the exit code and the output of the
+ * process
+ */
 async function failToStart(file: string, env: Record<string, string>) {
   const failed = startProcess(file, { DATA_DIR: join(folder, crypto.randomUUID()), ...env })
   const code = await failed.exited
@@ -38,8 +41,8 @@ async function failToStart(file: string, env: Record<string, string>) {
 const MASTER_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
 
 /**
- * Returns the environment variables for a start on an existing database. The variables also disable the embedded
- * devnet, unless the test is about the port of the devnet.
+ * Returns the environment variables for a start on an existing database. They also disable the embedded devnet, unless
+ * the test is about its port.
  */
 const minimalEnv = (variable: string): Record<string, string> => ({
   ...PORTS,
@@ -87,16 +90,19 @@ test('a part of the service fails to start with one error line if the port HEALT
   })
 })
 
-testWhole('a part that is started alone fails with one line if its port is taken', async () => {
-  const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal' }
-  const api = await failToStart('api/main.ts', { ...env, PORT: String(port) })
-  const smtp = await failToStart('api/smtp/main.ts', { ...env, SMTP_PORT: String(port) })
-  expect(api).toMatchObject({ code: 78, lines: [expect.stringMatching(/^PORT: port \d+ of/)] })
-  expect(smtp).toMatchObject({
-    code: 78,
-    lines: [expect.stringMatching(/^SMTP_PORT: port \d+ of/)],
-  })
-})
+testWhole(
+  'if a part is started alone and its port is taken, the start fails with one error line',
+  async () => {
+    const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal' }
+    const api = await failToStart('api/main.ts', { ...env, PORT: String(port) })
+    const smtp = await failToStart('api/smtp/main.ts', { ...env, SMTP_PORT: String(port) })
+    expect(api).toMatchObject({ code: 78, lines: [expect.stringMatching(/^PORT: port \d+ of/)] })
+    expect(smtp).toMatchObject({
+      code: 78,
+      lines: [expect.stringMatching(/^SMTP_PORT: port \d+ of/)],
+    })
+  },
+)
 
 test('the service fails to start with one error line if the database refuses it, is missing, cannot be reached or is too old', async () => {
   const url = (change: (url: URL) => void) => {
@@ -131,8 +137,7 @@ test('the service fails to start with one error line if the database refuses it,
     [old.url, /^DATABASE_URL: PostgreSQL 14\.9 at .* is too old; use version 15 or newer/],
   ]
   for (const file of ['api/start.ts', 'sql/main.ts', 'workers/main.ts']) {
-    // All entry files call the same function that checks the database. One test case is enough to show that the check
-    // is made, because all entry files call the same function.
+    // All entry files call the same function that checks the database, so one test case is enough.
     const asked = file === 'sql/main.ts' ? cases : cases.slice(0, 1)
     await Promise.all(
       asked.map(async ([DATABASE_URL, line]) => {
@@ -155,7 +160,7 @@ test('if a worker process starts before the database, it ends with exit code 1, 
 })
 
 testWhole(
-  'without DEVNET_PORT the devnet avoids the taken port 8545, and prints its own port',
+  'without DEVNET_PORT the devnet does not use the taken port 8545, but another port that it prints',
   async () => {
     const anvil = createServer()
     const held = await new Promise<boolean>((resolve) => {
