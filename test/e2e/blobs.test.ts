@@ -58,8 +58,8 @@ async function stored() {
   return rows[0] as { largest: number; objects: number }
 }
 /**
- * Makes the object store reachable again, and waits until the API can read the file in the object store. While the
- * object store is unreachable, the API tries to reach the object store once a second.
+ * Makes the object store reachable again, and waits until the API can read the file there, because the API tries to
+ * reach the store only once a second.
  */
 const backAgain = async (agent: Agent, messageId: string) => {
   await bucket.proxy.mend()
@@ -129,7 +129,7 @@ test('a large mail is sent with its attachment to other hosts and to inboxes of 
   expect((await stored()).largest).toBeLessThan(65_536)
 })
 
-test('an owner edits a held mail with a large attachment, and then approves it with the hash of its new bytes', async () => {
+test('an owner edits a mail that waits for approval and has a large attachment, and then approves it with the hash of its new bytes', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { attachments: [attached] })
   const held = await requestOf(service, agent, messageId)
@@ -144,7 +144,7 @@ test('an owner edits a held mail with a large attachment, and then approves it w
   expect(copy.email.subject).toBe('Other')
 })
 
-test('while the object store is unreachable, small mail is delivered, calls with large contents get 503, and no mail is lost', async () => {
+test('while the object store is unreachable, small mail is delivered, requests for large contents get 503, and no mail is lost', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Before'))
   const [before] = await waitForMessages(agent, 1)
@@ -234,7 +234,7 @@ test('if the object store is unreachable, a job that needs it waits without usin
   expect(sink.mails.filter(({ email }) => email.messageId === messageId)).toHaveLength(1)
 })
 
-test('a project export contains large contents, and the objects of deleted mail are removed from the store', async () => {
+test('a project export contains large contents, and the objects of deleted mail are removed from the object store', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Exported'))
   const [message] = await waitForMessages(agent, 1)
@@ -250,7 +250,7 @@ test('a project export contains large contents, and the objects of deleted mail 
   expect((await agent.delete(messagePath(message.messageId))).status).toBe(204)
   const { pool } = service.database
   await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)
-  // The workers in this test do not search for unused objects by themselves, so the test starts the removal.
+  // The workers in this test do not search for unused objects by themselves, so the test starts the search.
   while ((await buryIdleBlobs(pool)) > 0);
   await removeAllDeadBlobs(pool, bucket.store)
   expect(bucket.names().length).toBeLessThanOrEqual(before - 2)
@@ -295,7 +295,7 @@ test('a worker with BLOB_STORE deletes unused objects, and the webhooks worker p
   await waitFor('the sweep', () => bucket.names().length < due)
 })
 
-test('the metrics count the object store’s responses', async () => {
+test('the metrics count the responses of the object store', async () => {
   const response = await fetch(`${service.url}/metrics`)
   const text = await response.text()
   expect(text).toMatch(

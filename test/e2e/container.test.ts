@@ -47,7 +47,7 @@ test('compose.yaml gives each part of the service only the secrets that this par
   }
 })
 
-test('the API and the SMTP listener trust Caddy’s header for the client address, so that rate limits tell clients apart', () => {
+test('the API and the SMTP listener trust the client address in Caddy’s header, so that rate limits tell clients apart', () => {
   const caddyfile = readFileSync(join(ROOT, 'deploy/caddy/Caddyfile'), 'utf8')
   expect(caddyfile).toContain('reverse_proxy /v0/inbound/* {$PURSER_INBOUND')
   for (const part of ['api', 'smtp'])
@@ -84,7 +84,7 @@ test('the profile sell of compose.yaml listens on all addresses, and its health 
   // A program that does not use the database must not get the address of the database.
   expect(Object.keys(sell.environment)).toEqual(['PURSER_URL', 'PURSER_API_KEY'])
   expect(sell.ports).toEqual(['127.0.0.1:4402:4402'])
-  // A path with `%2f` is never for sale (test/api/sell/sell.test.ts).
+  // No seller can sell a path with `%2f` (test/api/sell/sell.test.ts).
   expect(sell.healthcheck.test.at(-1)).toContain("127.0.0.1:4402/%2f')).status === 400")
 })
 
@@ -98,7 +98,7 @@ const reason =
 if (reason !== null) process.stderr.write(`SKIPPED: the test of the container: ${reason}\n`)
 
 test.skipIf(reason !== null)(
-  'containers of the image receive a mail and a payment, as an unprivileged user',
+  'containers of the image receive a mail and a payment, and run as an unprivileged user',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'purser-container-'))
     await using stack = new AsyncDisposableStack()

@@ -38,14 +38,14 @@ async function startPart(
   return { part, port: Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0) }
 }
 
-/** Tells whether the port takes no further connection. */
+/** Tells whether the port accepts no further connection. */
 const isRefused = (port: number): Promise<boolean> =>
   fetch(`http://127.0.0.1:${port}/healthz`).then(
     () => false,
     () => true,
   )
 
-test('if an API process is told to stop, it answers the requests that have begun, and then ends', async () => {
+test('an API process that is told to stop answers the requests that have begun, and then ends', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/main.ts')
@@ -59,7 +59,7 @@ test('if an API process is told to stop, it answers the requests that have begun
     `POST /v0/messages/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
   )
-  // When the rate limit has counted a request for this API key, the request has already passed the limit.
+  // As soon as the rate limit has counted a request of this API key, the request is in progress.
   await waitFor('the request to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
       'select from rate_windows where subject = $1',
@@ -72,13 +72,13 @@ test('if an API process is told to stop, it answers the requests that have begun
   socket.write(body.slice(10))
   await waitFor('the answer', () => answer.includes('\r\n\r\n'))
   expect(answer).toStartWith('HTTP/1.1 201')
-  // Because of the header connection: close, a load balancer sends the next request to another process.
+  // The header `connection: close` makes a load balancer send the next request to another process.
   expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n')
   expect(await part.exited).toBe(0)
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('when an API process is told to stop, it finishes a large response that a client still reads', async () => {
+test('an API process that is told to stop finishes a large response that a client still reads', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { pool } = service.database
   const agent = await service.newAgent()
@@ -100,7 +100,7 @@ test('when an API process is told to stop, it finishes a large response that a c
   await waitFor('the response', () => received > 0)
   part.child.kill('SIGTERM')
   await printed(part, /draining/)
-  // The process takes no new request at this time, but the response is not finished.
+  // At this time, the process accepts no new request, but its response is not finished.
   await waitFor('the end of new requests', () => isRefused(port))
   socket.resume()
   await closed
@@ -108,7 +108,7 @@ test('when an API process is told to stop, it finishes a large response that a c
   expect(await part.exited).toBe(0)
 })
 
-test('when a worker is told to stop, it finishes its running jobs, runs each job only once, and leaves no job locked', async () => {
+test('a worker that is told to stop finishes its running jobs, runs each job only once, and leaves no job locked', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
@@ -142,7 +142,7 @@ test('when a worker is told to stop, it finishes its running jobs, runs each job
   expect(sink.mails.map((mail) => mail.email.subject).toSorted()).toEqual(['0', '1', '2', '3', '4'])
 })
 
-test('if the SMTP listener is told to stop, it keeps an unfinished message only if it has already replied 250', async () => {
+test('an SMTP listener that is told to stop keeps an unfinished message only if it has already replied 250', async () => {
   await using service = await startTestService({ smtp: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/smtp/main.ts')
@@ -155,7 +155,7 @@ test('if the SMTP listener is told to stop, it keeps an unfinished message only 
   await printed(part, /draining/)
   const reply = await talk.send(' line.\r\n.\r\n').catch((error: Error) => error.message)
   expect(await part.exited).toBe(0)
-  // When the SMTP listener stopped, it may have cut off the last message. A message must be in the inbox only if the
+  // The SMTP listener may have stopped before the end of the last message. The message must be in the inbox only if the
   // listener replied 250 to it.
   if (reply.startsWith('250')) {
     const [item] = await waitForMessages(agent, 1)

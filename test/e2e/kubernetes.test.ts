@@ -62,10 +62,10 @@ const workloads: Document[] = ofKind('Deployment', 'StatefulSet', 'Job')
 const partOf = (workload: Document): string =>
   workload.spec.template.metadata.labels['app.kubernetes.io/component']
 
-test('the API and the SMTP listener trust the ingress for the client address, so that one client cannot use up everyone’s rate limits', () => {
+test('the API and the SMTP listener trust the client address that the ingress reports, so that one client cannot use up everyone’s rate limits', () => {
   const [{ data }] = ofKind('ConfigMap')
   const addressOf = createClientAddress(parseConfig(data, []).trustedProxies)
-  // The pods of an ingress controller have private addresses.
+  // The pods of an ingress controller have private addresses, which the service must trust as proxies.
   expect(addressOf('10.244.1.7', '203.0.113.7')).toBe('203.0.113.7')
 })
 
@@ -136,7 +136,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     expect(container.resources.limits.memory).toBeDefined()
   })
 
-  test('a workload has three probes (startup, readiness, liveness), and only one of its pods may be disrupted at a time', () => {
+  test('a workload has three probes (startup, readiness, liveness), and only one of its pods may be stopped at a time', () => {
     // A Kubernetes Job needs no probe, because a Job ends by itself.
     if (part === 'migrate') return expect(workload.kind).toBe('Job')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
@@ -150,7 +150,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
   })
 })
 
-test('a pod behind a Kubernetes Service waits before it stops, until no new connections are routed to it', () => {
+test('before a pod behind a Kubernetes Service stops, it waits until no new connections are routed to it', () => {
   const behind = ofKind('Service').map(({ spec }) => JSON.stringify(spec.selector))
   const routed = workloads.filter(({ spec }) =>
     behind.includes(JSON.stringify(spec.template.metadata.labels)),
@@ -194,7 +194,7 @@ test.each([...RUNNER_NAMES])(
   },
 )
 
-test('every worker process except inbound may reach the internet, and the network policy lets none reach the private network', () => {
+test('every worker process except inbound may reach the internet, and the network policy allows none to reach the private network', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
   // The runner `inbound` is missing in the network policy, because it sends requests only to name servers.
@@ -204,15 +204,15 @@ test('every worker process except inbound may reach the internet, and the networ
   expect(to[0].ipBlock.except).toContain('169.254.0.0/16')
 })
 
-/** Counts the connections of an API process beside its pool: two listeners, and the exports. */
+/** Counts the connections of an API process besides its pool: two listeners, and the exports. */
 const API_CONNECTIONS = 10
 const SMTP_CONNECTIONS = 8
 /** Counts the connections of each worker process for its registration, housekeeping, metrics, keys and objects. */
 const WORKER_CONNECTIONS = 6
-/** Counts further connections of two runners, for the policies of MTA-STS and for the watch of the chain. */
+/** Counts further connections of two runners: for the policies of MTA-STS, and for watching the chain. */
 const FURTHER: Partial<Record<RunnerName, number>> = { outbound: 2, payments: 8 }
 
-test('the processes together, also the most that KEDA starts, leave a tenth of the database connections free', () => {
+test('all processes together leave a tenth of the database connections free, even when KEDA starts its maximum', () => {
   const most = (name: string): number =>
     ofKind('ScaledObject').find(({ spec }) => spec.scaleTargetRef.name === name)?.spec
       .maxReplicaCount ?? workloads.find(({ metadata }) => metadata.name === name)!.spec.replicas
@@ -228,7 +228,7 @@ test('the processes together, also the most that KEDA starts, leave a tenth of t
   expect(sum).toBeLessThan(Number(spec.postgresql.parameters.max_connections) * 0.9)
 })
 
-test('a probe that asks the database waits at least five seconds for its response', () => {
+test('a probe that queries the database waits at least five seconds for its response', () => {
   const containers = workloads.flatMap(({ spec }) => spec.template.spec.containers)
   const probes = containers
     .flatMap(({ startupProbe, readinessProbe, livenessProbe }) => [

@@ -13,7 +13,7 @@ const program = Bun.which('pgbouncer', { PATH: `${process.env.PATH}:/usr/sbin` }
 if (program === null) {
   process.stderr.write('SKIPPED: the test behind PgBouncer, because there is no pgbouncer\n')
 }
-/** PgBouncer refuses to run as root. */
+/** Runs PgBouncer as another user, because PgBouncer refuses to run as root. */
 const NOBODY = 65_534
 
 async function startPgBouncer(databaseUrl: string): Promise<AsyncDisposable & { url: string }> {

@@ -54,7 +54,7 @@ beforeAll(async () => {
       startProcess('api/main.ts', {
         ...env,
         DATABASE_REPLICA_URL: replica.url,
-        // The folder DATA_DIR contains the development keys, which the service generated.
+        // The API processes share this folder DATA_DIR, because it contains the generated development keys.
         DATA_DIR: join(folder, 'api'),
         PORT: '0',
         LOG_LEVEL: 'info',
@@ -90,7 +90,7 @@ async function copyCluster(url: string): Promise<void> {
   )
 }
 
-/** Adds a thread directly to the database, so that neither API process learns of the write. */
+/** Adds a thread directly to the database, so that neither API process knows of this write. */
 async function addThread(): Promise<string> {
   const id = `thd_${crypto.randomUUID().replaceAll('-', '').slice(0, 24)}`
   await pool.query(
@@ -129,11 +129,11 @@ test('the API reads from the database replica, and a caller still sees its own w
       }
     }
   }
-  // After the replica has caught up, the API reads from it again.
+  // The API reads from the replica again after the replica has caught up.
   await waitForReplica(clients[0]!)
 })
 
-test('an MCP tool call that only reads uses the replica, and an agent over MCP sees its own mail at once', async () => {
+test('an MCP tool that only reads data uses the replica, and an agent over MCP sees its own mail at once', async () => {
   const [first, second] = await Promise.all(urls.map((url) => connectMcp(url, key)))
   await using writer = first!
   await using reader = second!
@@ -146,7 +146,7 @@ test('an MCP tool call that only reads uses the replica, and an agent over MCP s
     return !(await listed(client)).includes(id)
   }
   for (const client of [writer, reader]) await waitFor('a read on the replica', isStale(client))
-  // The lists over MCP must not make later lists over REST wait for the replica.
+  // Reading lists over MCP must not make later lists over REST wait for the replica.
   const id = await addThread()
   await listed(writer)
   expect(await listThreads(clients[1]!)).not.toContain(id)
@@ -161,7 +161,7 @@ test('an MCP tool call that only reads uses the replica, and an agent over MCP s
   }
 })
 
-test('a person at the console sees each change at once, even a change that an agent made', async () => {
+test('a person at the console sees each change at once, even if an agent made the change', async () => {
   const session = await startSession(pool, {
     personId: FIRST_OPERATOR,
     method: 'mail',
@@ -185,7 +185,7 @@ test('a request for one thread always finds the thread, even if the database rep
   expect((await clients[0]!.get(`/v0/threads/${foreign}`)).status).toBe(200)
 })
 
-test('if the database replica has become a primary, the API does not read from it', async () => {
+test('the API does not read from a database replica that has become a primary', async () => {
   const admin = new pg.Client({ connectionString: replica.url })
   await admin.connect()
   await admin.query('select pg_promote()')

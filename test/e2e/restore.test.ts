@@ -22,8 +22,8 @@ import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 import '../support/whole.ts'
 
 /**
- * Sets the number of actions of each kind that the test clients must complete before the backup begins. The clients
- * complete the same number of actions again after the backup.
+ * Sets the number of actions of each kind that the test clients must complete before the backup begins, and again after
+ * the backup.
  */
 const ENOUGH = 6
 
@@ -35,8 +35,8 @@ let restored: Installation
 let restoredDir: string
 let inbox: string
 /**
- * The following variables hold API responses to clients: the responses before the backup began (`before`), and the
- * responses until the load ended (`done`).
+ * The following variables hold the API responses to clients: until the backup began (`before`), and until the load
+ * ended (`done`).
  */
 let before: Known
 let done: Done
@@ -100,8 +100,8 @@ beforeAll(async () => {
     ;({ done } = load)
     await waitFor('the webhooks', () => around.webhooks().size >= done.received.length)
     listening.abort()
-    // The backup does not contain the transaction of this payment, so the restored service believes that the nonce of
-    // the transaction is unused.
+    // The backup does not contain the transaction of this payment, so the restored service believes that the
+    // transaction's nonce is unused.
     await around.client.setAutomine(false)
     expect((await redeem(first.agent, unmined)).body).toMatchObject({
       reason: 'settlement_pending',
@@ -192,9 +192,8 @@ const counts = ({ received, sent, secrets }: Done) => ({
 })
 
 /**
- * Begins work of every kind and prevents this work from finishing. A mail waits for the reply of its SMTP server, and a
- * webhook waits for its HTTP response. One payment waits for a block, and another payment waits for a response of the
- * chain's node.
+ * Begins work of every kind and prevents its end. A mail waits for the reply of its SMTP server, and a webhook waits
+ * for its HTTP response. One payment waits for a block, and another payment waits for a response of the chain node.
  */
 async function hold({ agent }: Installation) {
   const { gates, client, rpc } = around
@@ -237,7 +236,7 @@ async function follow(
 type Known = Awaited<ReturnType<typeof look>>
 
 /**
- * Reads the objects that the test clients know before the backup begins, and the API's responses about these objects.
+ * Reads the objects that the test clients know before the backup begins, and how the API shows these objects.
  */
 async function look({ agent }: Installation, { done }: Load, lastIds: string[]) {
   const ask = async (path: string) => [path, (await agent.get(path)).body] as const
@@ -284,7 +283,7 @@ async function readHeld(pool: Pool) {
   }
 }
 
-test('in the restore test, clients got only expected responses, and the first installation ended with exit code 0', () => {
+test('clients of the restore test got only expected responses, and the first installation ended with exit code 0', () => {
   expect(done.surprises).toEqual([])
   expect(ends.firstExit).toBe(0)
 })
@@ -342,7 +341,7 @@ describe('the restored service keeps work that was finished when the backup was 
   })
 })
 
-describe('the restored service finishes work that was unfinished in the backup', () => {
+describe('the restored service finishes the work that was unfinished in the backup', () => {
   test('if a payment was unfinished in the backup, it settles once, by the transaction that is on the chain', async () => {
     for (const { id, nonce } of held.payments) {
       const payment = await waitFor('the payment', async () => {
@@ -353,7 +352,7 @@ describe('the restored service finishes work that was unfinished in the backup',
     }
   })
 
-  test('after the restore, jobs that workers of the first installation had locked run again within 40 seconds', async () => {
+  test('jobs that workers of the first installation had locked run again within 40 seconds after the restore', async () => {
     await inDatabase(settings, restoredDir, async (pool) => {
       await waitFor('an empty queue', async () => {
         const { rows } = await pool.query('select from graphile_worker.jobs')
@@ -365,10 +364,10 @@ describe('the restored service finishes work that was unfinished in the backup',
   })
 })
 
-describe('the restored service does not know work that was done after the backup', () => {
+describe('work that was done after the backup is unknown to the restored service', () => {
   const lost = () => done.payments.filter(({ nonce }) => !held.nonces.includes(nonce))
 
-  test('after the restore, a payment that only the chain knows is refused as used, and the refusal names its transaction', async () => {
+  test('a payment that only the chain knows is refused as used after the restore, and the refusal names its transaction', async () => {
     const payments = lost()
     expect(payments.length).toBeGreaterThanOrEqual(ENOUGH)
     for (const { nonce, header, key } of payments.slice(0, 3)) {
@@ -389,7 +388,7 @@ describe('the restored service does not know work that was done after the backup
   })
 })
 
-describe('the restored service works as the first installation did', () => {
+describe('the restored service works like the first installation', () => {
   test('the restored service receives mail, sends mail, keeps secrets and settles payments', async () => {
     const { agent } = restored
     const messageId = '<after@example.com>'
@@ -431,8 +430,8 @@ describe('the restored service works as the first installation did', () => {
   const isAfter = ({ data }: PurserEvent) => data.subject === 'After'
 })
 
-describe('after the restore, nothing has been done twice', () => {
-  test('before and after the restore, no payment authorization was used twice on the chain', async () => {
+describe('nothing is done twice after the restore', () => {
+  test('no payment authorization was used twice on the chain, either before or after the restore', async () => {
     const uses = await around.usedOnChain()
     expect([...uses.values()].filter((hashes) => hashes.length > 1)).toEqual([])
     for (const [nonce, hashes] of used) expect(uses.get(nonce)).toEqual(hashes)
@@ -460,13 +459,13 @@ describe('after the restore, nothing has been done twice', () => {
     for (const key of pending) expect([key, now.get(key)?.bodies]).toEqual([key, 1])
   })
 
-  test('a payment that both installations announced by webhook has the same idempotency key in both announcements', () => {
+  test('if both installations announced a payment by webhook, both announcements have the same idempotency key', () => {
     const found = announcements()
     expect(found).toHaveLength(held.payments.length * 2)
     for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])
   })
 
-  /** Returns the webhooks that announced payments which were unfinished in the backup. */
+  /** Returns the webhooks about payments that were unfinished in the backup. */
   const announcements = () => {
     const ids = held.payments.map(({ id }) => id)
     return [...around.announcements()].filter(([name]) => ids.some((id) => name.endsWith(id)))

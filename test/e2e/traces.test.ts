@@ -1,5 +1,5 @@
 /**
- * Follows a trace from its first request to its last step, in an OTLP collector that gets the spans of the real
+ * Follows a trace from its first request to its last step, in an OTLP collector that receives the spans of the real
  * processes.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
@@ -153,7 +153,7 @@ test('the trace of a payment has spans for the request, the transaction and the 
   await waitForPath(traceId, 'POST /v0/payments/redeem > deliver webhook > HTTP POST')
 })
 
-test('the check of a seller’s endpoint belongs to the same trace as the seller’s request that caused the check', async () => {
+test('the check of a seller’s endpoint belongs to the same trace as the seller’s request for it', async () => {
   const { traceId, traceparent } = newTrace()
   await client.post('/v0/sellers/endpoints', {}, { traceparent })
   const answer = await fetch(`${url}/v0/sellers/endpoints`, {

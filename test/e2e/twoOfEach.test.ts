@@ -1,6 +1,6 @@
 /**
- * Runs two processes of every part of the service on one database. With two processes, no work may be lost, done twice
- * or counted twice.
+ * Runs two processes of every part of the service on one database, to show that no work is lost, done twice or counted
+ * twice.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -30,7 +30,7 @@ const seed = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
 let till: TestTill
 let sink: Sink
 let receiver: Receiver
-/** Runs the webhook receiver for the webhook delivery whose job is lost. */
+/** Runs the receiver of the webhook delivery whose job is lost. */
 let forgotten: Receiver
 let apis: string[]
 let smtpPorts: number[]
@@ -178,7 +178,7 @@ test('with two of each process, a payment is redeemed once, a nonce is mined onc
   expect(keys.size).toBe(80)
 })
 
-test('if several worker processes run housekeeping, a delivery whose job was lost is queued again only once', async () => {
+test('if several worker processes run housekeeping, a delivery whose job was lost is queued again exactly once', async () => {
   await waitFor('the delivery', () => forgotten.requests.length > 0)
   await waitForNoJobs()
   expect(forgotten.requests).toHaveLength(1)

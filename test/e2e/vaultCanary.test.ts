@@ -24,7 +24,7 @@ import '../support/long.ts'
 const canary = () => `canary${randomBytes(12).toString('hex')}`
 const pair = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
 
-/** Returns the bytes of a secret in every encoding in which the secret might leak. */
+/** Returns the bytes of a secret in every encoding in which the secret could leak. */
 function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
@@ -69,8 +69,8 @@ test('no vault secret appears in PostgreSQL, its write-ahead log, its most verbo
   const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
   /**
-   * Holds a text that may appear in the database and in the logs. If the search did not find this allowed text, the
-   * fact that it finds no secret would prove nothing.
+   * Holds a text that may appear in the database and in the logs. The search must find this text, because otherwise its
+   * failure to find secrets would prove nothing.
    */
   const plain = canary()
   const answers: string[] = []
@@ -146,7 +146,7 @@ test('no vault secret appears in PostgreSQL, its write-ahead log, its most verbo
   }
 })
 
-/** Makes PostgreSQL log every statement with all its parameters, also when a statement fails. */
+/** Makes PostgreSQL log every statement with all its parameters, even if the statement fails. */
 async function logEverything(url: string): Promise<void> {
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
@@ -243,8 +243,8 @@ async function failVault(
     [400, { type: bad, data: { a: 1 } }],
     [400, { type: 'LOGIN', data: bad }],
     [400, { type: 'LOGIN', data: { password: [bad] } }],
-    // The digits 0 and 1 are not part of the Base32 alphabet. If the text did not contain these digits, one random text
-    // in a thousand would be a valid TOTP secret.
+    // The text contains 0 and 1, which are no Base32 digits. Without them, one random text in a thousand would be a
+    // valid TOTP secret.
     [400, { type: 'TOTP', data: { secret: `01${bad}` } }],
     [400, { type: 'LOGIN', data: { totp: `otpauth://totp/x?secret=01${bad}&digits=9` } }],
     [400, { type: 'LOGIN', data: { password: bad.repeat(3_000) } }],
@@ -260,7 +260,7 @@ async function failVault(
     expect(answer.status).toBe(status)
     answers.push(JSON.stringify(answer.body))
   }
-  // The SQL statement fails while the encrypted secret is among its parameters.
+  // The SQL statement fails at a time when the encrypted secret is among its parameters.
   const lost = canary()
   secrets['value that Postgres refused'] = lost
   await pool.query(
@@ -286,7 +286,7 @@ async function failVault(
     answers.push(JSON.stringify(body))
   }
   await pool.query('alter table hidden rename to credential_versions')
-  // The test changes the ciphertext, so that nobody can decrypt the ciphertext.
+  // The test changes the ciphertext, so that it cannot be decrypted any more.
   await pool.query(
     `update credential_versions v set ciphertext = set_byte(ciphertext, 20, 255 - get_byte(ciphertext, 20))
      from credentials c where c.row = v.credential_row and c.name = 'large'`,

@@ -1,8 +1,8 @@
 import { parseSync } from 'oxc-parser'
 
 /**
- * Describes a small fault (a mutation) that can be planted in a source file. The planted fault replaces the code from
- * `start` to `end` by `text`.
+ * Describes a small fault (a mutation) that the tool can plant in a source file, by replacing the code from `start` to
+ * `end` with `text`.
  */
 export type Candidate = {
   file: string
@@ -11,20 +11,20 @@ export type Candidate = {
   text: string
   kind: string
   /**
-   * Tells whether the replacement `text` is a JavaScript expression. The tool can wrap an expression in code that
-   * records whether a test would notice the fault.
+   * Tells whether the replacement `text` is a JavaScript expression. If so, the tool can wrap it in code that records
+   * whether a test would notice the fault.
    */
   isExpression: boolean
-  /** Holds the operator that the fault replaces. If the fault replaces no operator, the value is null. */
+  /** Holds the operator that the fault replaces, or null if it replaces no operator. */
   operation: { operator: string; left: Range; right: Range } | null
   /**
-   * Holds the position where the body of the innermost function that contains the fault starts. If the position is
-   * null, the fault is outside of all functions.
+   * Holds the position where the body of the innermost function around the fault starts. Null means that the fault is
+   * outside of all functions.
    */
   within: number | null
 }
 
-/** Describes a piece of a source file, in UTF-16 units. The position `end` is the first after the piece. */
+/** Describes a piece of a source file, in UTF-16 units. `end` is the first position after the piece. */
 export type Range = { start: number; end: number }
 
 type Node = { type: string; start: number; end: number } & Record<string, unknown>
@@ -96,7 +96,7 @@ export function candidatesIn(file: string, source: string): Candidate[] {
   return found
 }
 
-/** Tells whether a branch of the code immediately leaves the function or the iteration of its loop. */
+/** Tells whether a branch of the code immediately leaves the function or the current iteration of a loop. */
 function leaves(branch: Node): boolean {
   if (branch.type === 'BlockStatement') {
     const last = (branch.body as Node[]).at(-1)

@@ -1,11 +1,10 @@
 /**
- * The command `bun run mutants -- --sample 50 --seed 7` plants small faults at random. For each fault, the command runs
- * the tests that reach the fault. The command prints the faults that no test detects. If no seed is given, the seed is
- * derived from the commit. A fault that changes no behaviour counts as not detected. A fault that changes no result in
- * any test also counts as not detected. If the compiler refuses a fault, another fault is drawn in its place. The option
- * `--file PATTERN` draws faults only from files whose path contains PATTERN. The option `--list` plants no fault: it
- * prints all faults that change no result in any test. The option `--test PATTERN` plants all faults of the files, and
- * runs only the test files whose path contains PATTERN.
+ * `bun run mutants -- --sample 50 --seed 7` plants small faults at random, runs for each fault the tests that reach it,
+ * and prints the faults that no test detects. Without a seed, the commit decides the seed. Faults that change no
+ * behaviour, or no result in any test, count as not detected. If the compiler refuses a fault, another fault is drawn
+ * in its place. `--file PATTERN` draws only from files whose path contains PATTERN. `--list` plants no fault, but
+ * prints all faults that change no result in any test. `--test PATTERN` plants all faults of the files, and runs only
+ * the test files whose path contains PATTERN.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -28,7 +27,7 @@ import { nearTests } from './nearTests.ts'
 import { findReach, type Reach, testsThatReach } from './reach.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** If a test takes this many times its usual time, it counts as hanging and therefore as failed. */
+/** Sets the multiple of its usual time after which a test counts as hanging and therefore as failed. */
 const HANG_FACTOR = 1.5
 const HANG_MIN_MS = 2 * 60_000
 /**
@@ -37,7 +36,8 @@ const HANG_MIN_MS = 2 * 60_000
  */
 const STAGES = [6, 24, Number.POSITIVE_INFINITY]
 /**
- * Matches code that the tests do not run in its written form: browser pages, type declarations and document viewers.
+ * Matches code of which the tests do not run the source text itself: browser pages, type declarations and document
+ * viewers.
  */
 const LEFT_OUT = /^api\/(?:web|docs\/viewer|client\/operations)|\.d\.ts$/
 /** Matches tests that take minutes, that read the code as text, or that test other programs. */
@@ -109,7 +109,7 @@ async function main(): Promise<void> {
   say(`${seen} of ${wanted} faults seen (${Math.round((100 * seen) / wanted)} %), seed ${seed}`)
 }
 
-/** Plants each fault, runs only some test files, and prints the faults that these do not detect. */
+/** Plants each fault, runs only some test files, and prints the faults that these files do not detect. */
 async function judgeAll(candidates: readonly Candidate[], pattern: string): Promise<void> {
   const tests = testFiles().filter((test) => test.includes(pattern))
   // Without a file, the test runner would run the whole suite for each fault.
@@ -131,8 +131,8 @@ function testFiles(): string[] {
 }
 
 /**
- * Finds which tests could notice which faults. The search takes as long as the whole test suite. The result is stored for
- * further samples of the same files.
+ * Finds which tests could notice which faults. The search takes as long as the whole test suite, so the result is
+ * stored for further samples of the same files.
  */
 async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
   const folder = join(ROOT, 'node_modules/.cache/mutants')
@@ -158,8 +158,7 @@ function describe({ file, start, end, text, kind }: Candidate): string {
 }
 
 /**
- * Applies a fault and runs the tests that reach the fault. @returns null if the compiler refuses the code with the
- * fault.
+ * Applies a fault and runs the tests that reach it. @returns null if the compiler refuses the changed code.
  */
 async function judge(candidate: Candidate, reach: Record<string, Reach>): Promise<string | null> {
   return await withFault(candidate, async () => {
@@ -176,7 +175,7 @@ async function judge(candidate: Candidate, reach: Record<string, Reach>): Promis
   })
 }
 
-/** Runs work while a fault is in the code of the copy. */
+/** Runs `work` while a fault is in the copy of the code. */
 async function withFault<Result>(
   { file, start, end, text }: Candidate,
   work: () => Promise<Result>,
@@ -205,7 +204,7 @@ function nearestFirst(file: string, tests: string[], reach: Record<string, Reach
 /**
  * Prepares the compiler for faults. The compiler stores the exports of a file only when the file changes, so each file
  * of the copy gets an empty line. Without this preparation, the first fault of each file takes 20 s, because the
- * compiler checks all files that import the file. With the preparation, a fault takes less than a second.
+ * compiler then checks all files that import it. With the preparation, a fault takes less than a second.
  */
 async function prepareCompiler(files: readonly string[]): Promise<void> {
   if (!(await compiles())) throw new Error('the code without a fault must compile')
@@ -214,8 +213,8 @@ async function prepareCompiler(files: readonly string[]): Promise<void> {
 }
 
 /**
- * Tells whether the compiler accepts the code of the copy. The compiler checks only files that have changed since its
- * last run, and their importers.
+ * Tells whether the compiler accepts the code of the copy. It checks only the files that have changed since its last
+ * run, and the files that import them.
  */
 async function compiles(): Promise<boolean> {
   const flags = ['--incremental', '--tsBuildInfoFile', BUILD_INFO]

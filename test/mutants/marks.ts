@@ -1,14 +1,14 @@
 /**
  * Marks source code, so that a run of the tests records which faults could change a result. A test that merely runs the
- * place of a fault cannot always notice the fault: `a < b` and `a <= b` differ only if a test makes both sides equal.
+ * faulty code does not always notice the fault: `a < b` and `a <= b` differ only if a test makes both sides equal.
  */
 import type { Candidate, Range } from './candidates.ts'
 
 /**
- * Holds the code that is inserted at the beginning of a marked source file. An environment variable names the file to
- * which the code appends the marks. Some processes of the service have no environment, so the code then reads the
- * environments of their parents. Each process and global object records a mark only once. The inserted code is a single
- * line, so that the line numbers of the source file stay the same.
+ * Holds the code that is inserted at the beginning of a marked source file. It appends the marks to a file that an
+ * environment variable names. Some processes of the service have no environment, so the code then reads the
+ * environments of their parents. Each process and global object records a mark only once. The code is a single line, so
+ * that the line numbers of the source file stay the same.
  */
 const PREFIX = `globalThis.__mark ??= (() => {
   const seen = new Set();
@@ -43,22 +43,27 @@ const PREFIX = `globalThis.__mark ??= (() => {
   }
 })();`.replaceAll(/\n */g, ' ')
 
-/** Inserts `text` at the position `at` in place of `length` characters. A lower `order` comes first. */
+/**
+ * Inserts `text` at the position `at` in place of `length` characters. Of several insertions at one position, the
+ * lowest `order` comes first.
+ */
 type Edit = { at: number; length: number; order: number; text: string }
 
 /**
- * Names the mark that a run of the marked code records if the fault could change a result:
+ * Names the mark that the marked code records when the fault could change a result:
  * - an order of two values (`<`), if both values are equal
  * - `&&`, if one of its values is falsy; `||`, if one of its values is truthy
  * - a condition that becomes false, if the condition was true
  * - another expression, if it is computed
- * - SQL, if the function around it runs, or if the file is loaded and there is no function around it
+ * - SQL, if the function around it runs; or if the file is loaded and no function is around it
  */
 export function markOf({ file, start, end, kind, isExpression, within }: Candidate): string {
   return isExpression ? `${file}:${start}-${end} ${kind}` : `${file}{${within ?? 'loaded'}`
 }
 
-/** Inserts the marks of all candidates of a source file. The file must have at least one candidate. */
+/**
+ * Inserts the marks of all candidates (possible faults) of a source file. The file must have at least one candidate.
+ */
 export function markSource(source: string, candidates: readonly Candidate[]): string {
   const edits: Edit[] = []
   const wrap = ({ start, end }: Range, call: string) => {

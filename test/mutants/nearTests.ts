@@ -4,8 +4,8 @@ import { basename, dirname, join, relative } from 'node:path'
 const IMPORT = /from '(\.{1,2}\/[^']+\.ts)'/g
 
 /**
- * Finds the test files that belong to a source file: first the test files with the same name, then the test files that
- * import the source file.
+ * Finds the test files that belong to a source file: first those with the same name, and then those that import the
+ * source file.
  */
 export function nearTests(root: string, file: string): string[] {
   const tests = [...new Bun.Glob('test/**/*.test.ts').scanSync({ cwd: root })].toSorted()

@@ -1,6 +1,6 @@
 /**
- * Finds for each candidate (a place in the code where a fault can be planted) the test files that could notice the
- * fault. The test suite runs once with marks in the code at each place where a fault can be planted.
+ * Finds for each candidate (a place where a fault can be planted) the test files that could notice the fault. The test
+ * suite runs once, with marks in the code at each of these places.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,18 +9,17 @@ import { join } from 'node:path'
 import type { Candidate } from './candidates.ts'
 import { markOf, markSource } from './marks.ts'
 
-/** Holds the running time of a test file, and the marks that this test file reached, as `markOf` names them. */
+/** Holds the running time of a test file, and the marks that it reached, as `markOf` names them. */
 export type Reach = { ms: number; places: string[] }
 
 /**
- * Limits the running time of a test file. If a test file takes longer, the tool does not use this test file to find a
- * fault.
+ * Limits the running time of a test file. A test file that takes longer is not used to find faults.
  */
 const FILE_MAX_MS = 180_000
 
 /**
- * Runs each test file alone on marked code, so that each place records that the test has reached it. The parameter
- * `copy` is the folder of a checkout of the repository. The files of this checkout are changed and later restored.
+ * Runs each test file alone on marked code, so that each mark records which test has reached it. @param copy is the
+ * folder of a checkout of the repository, whose files are changed and later restored.
  */
 export async function findReach(
   copy: string,

@@ -307,7 +307,7 @@ test('the constructor of the client throws an error for a wrong API key or base 
   expect(() => new PurserPlatform({ apiKey: KEY })).toThrow(TypeError)
 })
 
-describe('requests that the client sends and responses that it reads', () => {
+describe('the client sends requests and reads responses', () => {
   /** Returns a client whose requests get the given response, and the list of these requests. */
   function answering(answer: (request: Request) => Response | Promise<Response>) {
     const requests: Request[] = []

@@ -82,7 +82,7 @@ async function deafFeed(
   return deaf
 }
 
-describe('an event reader opens without a last event that its caller has received', () => {
+describe('an event reader starts although its caller names no received event', () => {
   test('an event reader whose caller names no received event gets only new events, each immediately', async () => {
     const projectId = await projectWith(2)
     const { reader, begin, missed } = await feed.open(projectId, null)
@@ -127,7 +127,7 @@ describe('an event reader opens without a last event that its caller has receive
   })
 })
 
-describe('an event reader that continues after the last event its caller has received', () => {
+describe('an event reader continues after the last event that its caller has received', () => {
   const open = async (projectId: string, known: EventPosition) => {
     const { reader, ...opened } = await feed.open(projectId, known)
     reader.close()
@@ -319,7 +319,7 @@ describe('event readers of one project share their work', () => {
   })
 })
 
-describe('the end of an event reader', () => {
+describe('an event reader ends', () => {
   test('if an event reader is closed while a caller waits, the wait returns no events', async () => {
     const { reader } = await feed.open(await projectWith(0), null)
     expect(reader.ended).toBe(false)

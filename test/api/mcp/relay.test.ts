@@ -314,7 +314,7 @@ describe('the host cancels a call that the relay has already sent to the service
   })
 })
 
-describe('the MCP version that the relay names in its requests', () => {
+describe('the relay names the agreed version of MCP in its requests', () => {
   const versionAfter = async (first: object, given: (asked: Asked) => Given) => {
     const { say, asked, sent, end } = await start(given)
     say(first)
@@ -348,7 +348,7 @@ describe('the MCP version that the relay names in its requests', () => {
   })
 })
 
-describe('the MCP version that a message of the host names', () => {
+describe('a message of the host can name the MCP version itself', () => {
   const headersOf = async (method: string, params: object, version: unknown = '2026-07-28') => {
     const { say, asked, end } = await start(echo)
     say({ id: 1, method, params: { ...params, _meta: { [VERSION_FIELD]: version } } })

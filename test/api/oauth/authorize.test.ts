@@ -47,7 +47,7 @@ const fault = (message: string) => ['invalid_request', message]
 const CHALLENGE_FAULT = fault('code_challenge must be one of the method S256')
 const SCOPE_FAULT = ['invalid_scope', 'scope names none that an owner can give']
 
-describe('the errors about an authorization request that the service sends to the app', () => {
+describe('the service tells an app what is wrong with its authorization request', () => {
   test('an app gets an error if the parameter state is too long or has other characters than visible ASCII', async () => {
     for (const [state, expected] of [
       ['~'.repeat(2_000), WAITS],
@@ -146,7 +146,7 @@ describe('the errors about an authorization request that the service sends to th
   })
 })
 
-describe('errors that the service shows only to the person, on an error page, and not to the app', () => {
+describe('the service shows an error only to the person, on an error page, and not to the app', () => {
   const UNKNOWN = 'client_id is unknown: let the app register again.'
 
   /** Expects that the response is an error page with the given text. */

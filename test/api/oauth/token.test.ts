@@ -188,7 +188,7 @@ test('an app gets an access token for one hour, a refresh token, and the scopes 
   })
 })
 
-describe('the refresh of an access token', () => {
+describe('an app refreshes its access token', () => {
   let renewal: Fields
   beforeAll(async () => {
     const { refresh, clientId: client_id } = await connect(service, agent)
@@ -254,7 +254,7 @@ describe('the refresh of an access token', () => {
   })
 })
 
-describe('the revocation of a token', () => {
+describe('an app revokes a token', () => {
   test('a revocation must name the token and the app', async () => {
     const { access, clientId: client_id } = await connect(service, agent)
     const answers = [

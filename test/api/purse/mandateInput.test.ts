@@ -36,7 +36,7 @@ const faultOf = (given: Partial<Given>) => {
   return 'read'
 }
 
-describe('the terms of a new mandate', () => {
+describe('the service reads the terms of a new mandate', () => {
   test('a new mandate (spending limit of an agent) has the given terms, and default values for the other terms', () => {
     expect(read()).toEqual({
       name: 'Tide tables',
@@ -87,7 +87,7 @@ describe('the terms of a new mandate', () => {
   })
 })
 
-describe('the time limits of a mandate', () => {
+describe('the service reads the times of a mandate', () => {
   test('the times of a mandate are ISO 8601 with a time zone, or a date', () => {
     const until = (validUntil: string) => read({ validUntil }).validUntil?.toISOString()
     expect(until('2027-01-31T09:30:00+01:00')).toBe('2027-01-31T08:30:00.000Z')
@@ -111,7 +111,7 @@ describe('the time limits of a mandate', () => {
   })
 })
 
-describe('the hosts, resources and payees of a mandate', () => {
+describe('the service reads the hosts, resources and payees of a mandate', () => {
   test('a mandate lists hosts, and if a host is wrong, the error names its position in the list', () => {
     expect(read({ hosts: ['API.Example.com', '*.example.com'] }).hosts).toEqual([
       'api.example.com',
@@ -151,7 +151,7 @@ describe('the hosts, resources and payees of a mandate', () => {
   })
 })
 
-describe('a change of a mandate by its owner', () => {
+describe('an owner changes a mandate', () => {
   test('a change of a mandate keeps the start time and each term that the request does not contain', () => {
     const { id, row, reservedAtomic, spentAtomic, releasedAtomic, createdAt, ...terms } = PRESENT
     expect(change({})).toEqual({ ...terms, validFrom: null })

@@ -60,7 +60,7 @@ const OFFERS: [string, Partial<Terms>, string][] = [
   ['a window of no time', { maxTimeoutSeconds: -60 }, 'bad_window'],
 ]
 
-describe('payments that a purse refuses', () => {
+describe('a purse refuses unacceptable payments', () => {
   for (const [what, terms, reason] of OFFERS) {
     test(what, async () => {
       Object.assign(seller.terms, terms)

@@ -18,7 +18,7 @@ const times = (count: number, run: () => void) => {
   for (let n = 0; n < count; n++) run()
 }
 
-describe('the limits of a network that sends mails', () => {
+describe('a network sends mails within its limits', () => {
   test('each network may send a fixed number of mails a minute, and one network does not reduce the number of another', () => {
     const { clock, made } = rates({ messagesPerIp: 2 })
     made.count(ONE, [])
@@ -47,7 +47,7 @@ describe('the limits of a network that sends mails', () => {
   })
 })
 
-describe('the limits of an inbox that receives mails', () => {
+describe('an inbox receives mails within its limits', () => {
   const MAX = 200
   /** Holds the number of mails that each network may always send to an inbox: 1 % of the limit of the inbox. */
   const LEAST = MAX / 100

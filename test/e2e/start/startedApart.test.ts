@@ -118,7 +118,7 @@ test('a process does not read a secret of another process', async () => {
   await printed(process, /"msg":"ready"/)
 })
 
-test('an API process with a local BASE_URL prints a warning in production', async () => {
+test('if an API process in production has a local BASE_URL, it prints a warning', async () => {
   await using process = start('api', SECRETS_OF.api, { BASE_URL: 'http://127.0.0.1:3000' })
   await printed(process, /BASE_URL: must be the public https URL/)
 })
@@ -131,7 +131,7 @@ test('a worker process refuses an unknown pool and names the existing pools', as
   )
 })
 
-test('without a browser, the command migrate stores the first platform and project keys, and keys:new makes further ones', async () => {
+test('without a browser, the command migrate stores the first platform key and project key, and keys:new makes further keys', async () => {
   const [platformKey, projectKey] = [generateKey('platform'), generateKey('project')]
   const given = { BOOTSTRAP_PLATFORM_KEY: platformKey, BOOTSTRAP_PROJECT_KEY: projectKey }
   for (let twice = 0; twice < 2; twice++) {

@@ -14,8 +14,8 @@ const units = readdirSync(UNITS)
   .filter((name) => name.endsWith('.service'))
   .toSorted()
 /**
- * Limits the exposure level that `systemd-analyze security` may report for a unit, in tenths. The exposure level 10.0
- * means that the unit has no protection at all.
+ * Limits the exposure level that `systemd-analyze security` may report for a unit, in tenths. The level 10.0 means that
+ * the unit has no protection at all.
  */
 const EXPOSURE_MAX = 20
 
@@ -41,7 +41,7 @@ test('each part of the service has a systemd unit that starts an existing progra
   }
 })
 
-test('while the database is unreachable, systemd starts a part of the service again however often the part ends', () => {
+test('while the database is unreachable, systemd restarts a part of the service, however often the part ends', () => {
   for (const name of units) {
     const text = readFileSync(join(UNITS, name), 'utf8')
     if (!text.includes('\nRestart=')) continue
@@ -50,7 +50,7 @@ test('while the database is unreachable, systemd starts a part of the service ag
 })
 
 test.skipIf(!hasSystemd)(
-  'the program systemd-analyze accepts every unit, and rates the exposure of each unit to attacks at 2.0 or less',
+  'systemd-analyze accepts every unit, and rates the exposure of each unit to attacks at 2.0 or less',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
     try {

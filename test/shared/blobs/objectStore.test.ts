@@ -73,20 +73,20 @@ describe('the object store client reads and writes objects', () => {
     for (let n = 0; n < 50; n++) {
       expect(await failure(store.get('x', 1))).toBeInstanceOf(BlobsAwayError)
     }
-    // If each of the 50 calls waited for its own deadline, the calls would take 50 deadlines.
+    // If each of the 50 calls waited for its own deadline, the calls would take 50 times as long.
     expect(performance.now() - nextMs).toBeLessThan(25 * deadlineMs)
     silent.close()
   })
 
-  test('if an object store lacks its bucket, it counts as unreachable, so that no stored object seems to be deleted', async () => {
+  test('an object store without its bucket counts as unreachable, so that stored objects do not seem to be deleted', async () => {
     const store = openObjectStore(settings({ bucket: 'other' }), fetch, silentLog)
     const error = await failure(store.get('x', 1))
     expect(error).toBeInstanceOf(BlobsAwayError)
     expect(error?.message).toBe('the object store is away: 404 NoSuchBucket')
   })
 
-  test('if a proxy in front of the object store answers 404, the service does not take an object for lost or deleted', async () => {
-    // The proxy Traefik answers 404 while the object store behind Traefik starts again.
+  test('if a proxy in front of the object store answers 404, the service does not treat an object as lost or deleted', async () => {
+    // The proxy Traefik answers 404 while the object store behind it restarts.
     const fetch404 = (async () => new Response('404 page not found', { status: 404 })) as never
     const calls = [
       (store: typeof bucket.store) => store.get('x', 1),
@@ -99,7 +99,7 @@ describe('the object store client reads and writes objects', () => {
     }
   })
 
-  test('if an object store refuses only to delete an object, the service still uses the store for all other requests', async () => {
+  test('if an object store refuses only deletions, the service still uses the store for all other requests', async () => {
     const body = '<Error><Code>AccessDenied</Code></Error>'
     const noDelete = (async (_url: string, { method }: RequestInit) =>
       method === 'DELETE' ? new Response(body, { status: 403 }) : new Response('x')) as never
@@ -159,7 +159,7 @@ describe('the service encrypts a blob (a large content)', () => {
     expect(() => openBlob({ ...one, bytes: Buffer.alloc(3) })).toThrow(/not the one/)
   })
 
-  test('an empty blob can be decrypted, and bytes that are too short for a nonce and a tag are no blob', () => {
+  test('an empty blob can be decrypted, and bytes that are too short for a nonce and a tag do not count as a blob', () => {
     const empty = sealBlob(Buffer.alloc(0))
     expect(openBlob(empty)).toEqual(Buffer.alloc(0))
     const bytes = empty.bytes.subarray(1)

@@ -40,7 +40,7 @@ test('the service reads its configuration from environment variables and normali
   expect(config.limits.requestsPerMinute).toBe(0)
 })
 
-test('an error about the configuration names the environment variable and hides its value', () => {
+test('an error about the configuration names the environment variable but hides its value', () => {
   const secret = 'postgers://user:hunter2@db/x'
   const cases: Record<string, string>[] = [
     { PORT: '-1' },
@@ -55,7 +55,7 @@ test('an error about the configuration names the environment variable and hides 
     { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
     { TRUSTED_PROXIES: 'example.com' },
     { LOG_LEVEL: 'loud' },
-    // If the service accepted a misspelt value of NODE_ENV, a production service would start with development keys.
+    // Without this check, a misspelt value of NODE_ENV would start a production service with development keys.
     { NODE_ENV: 'Production' },
     { NODE_ENV: 'prod' },
     { NODE_ENV: 'live' },
@@ -124,7 +124,7 @@ test('in production the service refuses the development defaults of its settings
   ).toThrow(/^SETTLEMENT_KEYS: /)
 })
 
-test('master keys are hidden when a configuration is written as JSON, inspected or logged', () => {
+test('if a configuration is written as JSON, inspected or logged, its master keys stay hidden', () => {
   const bytes = Buffer.from('0123456789abcdef0123456789ABCDEF')
   const config = parseConfig({ MASTER_KEYS: `new:${bytes.toString('base64')}` })
   expect(config.masterKeys?.map(({ id }) => id)).toEqual(['new'])
@@ -215,7 +215,7 @@ test('for a misspelt environment variable, the error names the nearest setting; 
     { name: 'smtp_port', nearest: 'SMTP_PORT' },
     { name: 'RECEIPT_SIGNING_KEY', nearest: 'RECEIPT_SIGNING_KEYS' },
   ])
-  // DATABASE_URL is also set, so DATABASE_URI counts not as a misspelling, but as a variable of another program.
+  // DATABASE_URL is also set, so DATABASE_URI counts as a variable of another program, and not as a misspelling.
   expect(misspeltVariables({ DATABASE_URL: 'x', DATABASE_URI: 'x' })).toEqual([])
   expect(misspeltVariables({ ['X'.repeat(100_000)]: 'x' })).toEqual([])
   const lines = thrownLines(() =>
@@ -263,7 +263,7 @@ test('the rate limit for x402 facilitator calls is six times the general limit, 
   expect(of({ RATE_LIMIT_REQUESTS: '10', RATE_LIMIT_FACILITATOR: '5' })).toBe(5)
 })
 
-test('the limit of all redeem calls is twelve times the general limit', () => {
+test('the limit on all redeem calls is twelve times the general limit', () => {
   const of = (limit: string) =>
     parseConfig({ RATE_LIMIT_REQUESTS: limit }).limits.redeemCallsPerMinute
   expect(['0', '200'].map(of)).toEqual([0, 2_400])
@@ -289,7 +289,7 @@ test('people can sign in with a company account only if both the issuer and the 
   })
 })
 
-describe('the chain of the service', () => {
+describe('the service chooses its chain', () => {
   const chainOf = (env: Record<string, string>) => readConfig(env, ['SETTLEMENT_KEYS']).config.chain
 
   test('in development without an RPC URL, the service uses the devnet at its port and allows private networks', () => {
@@ -316,7 +316,7 @@ describe('the chain of the service', () => {
     expect(readConfig({ NODE_ENV: 'production' }, []).config.allowPrivateNetworks).toBe(false)
   })
 
-  test('the service uses each settlement key that is set once, and adds no default key in production', () => {
+  test('the service uses each settlement key once, even if it is set twice, and adds no default key in production', () => {
     expect(
       chainOf({ SETTLEMENT_KEYS: `${KEY},${KEY.toUpperCase().replace('0X', '0x')}` }),
     ).toMatchObject({

@@ -1,4 +1,4 @@
-/** Tests the rules for settings that depend on other settings, on production mode, or on the process. */
+/** Tests the rules for settings that depend on other settings, on production mode, or on the kind of process. */
 import { describe, expect, test } from 'bun:test'
 import { brokenDemands, holdsDevnetKey } from '../../../shared/config/demands.ts'
 import { ALL_SECRETS, type ReadSecret, readBy } from '../../../shared/config/secrets.ts'
@@ -20,7 +20,7 @@ const COUNTERPART = 'it is missing, and must be set with its counterpart'
 
 type Settings = Record<string, string | undefined>
 
-/** Returns the rules that the settings break, each after the name of the environment variable. */
+/** Returns the rules that the settings break. The name of the environment variable precedes each rule. */
 const faults = (settings: Settings, secrets: readonly ReadSecret[] = ALL_SECRETS) =>
   brokenDemands(variables.parse(settings), secrets).map(({ variable, rule }) => [variable, rule])
 /** Returns the names of the environment variables that break a rule in production mode. */
@@ -28,7 +28,7 @@ const inProduction = (changes: Settings, secrets: readonly ReadSecret[] = ALL_SE
   faults({ ...PRODUCTION, ...changes }, secrets).map(([variable]) => variable)
 
 describe('the service checks the settings of a process', () => {
-  test('the default settings in development break no rule, and production settings with every secret break none either', () => {
+  test('neither the default settings in development nor production settings with every secret break a rule', () => {
     expect(faults({})).toEqual([])
     expect(faults(PRODUCTION)).toEqual([])
   })
@@ -56,7 +56,7 @@ describe('the service checks the settings of a process', () => {
     for (const NODE_ENV of ['development', 'test']) expect(faults({ NODE_ENV })).toEqual([])
   })
 
-  test('in production, a process needs only those secrets that this process reads', () => {
+  test('in production, a process needs only those secrets that it reads', () => {
     for (const secret of [
       ...(['SMTP_RELAY_URL', 'RPC_URL', 'SETTLEMENT_KEYS'] as const),
       ...(['RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'] as const),
@@ -98,7 +98,7 @@ test('the setting RPC_QUORUM must not exceed the number of chain nodes in RPC_UR
   expect(faults({ RPC_URL, RPC_QUORUM: '3' })).toEqual(rule)
   expect(faults({ RPC_QUORUM: '1' })).toEqual([])
   expect(faults({ RPC_QUORUM: '2' })).toEqual(rule)
-  // Only the payments workers read RPC_URL. Every other process sees a common RPC_QUORUM without RPC_URL.
+  // Only the payments workers read RPC_URL. For every other process, RPC_QUORUM may be set although RPC_URL is absent.
   for (const part of ['api', 'smtp', 'migrate', 'outbound', 'purse'] as const)
     expect(faults({ RPC_QUORUM: '2' }, readBy(part))).toEqual([])
   expect(faults({ RPC_URL, RPC_QUORUM: '3' }, readBy('payments'))).toEqual(rule)

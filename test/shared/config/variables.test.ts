@@ -1,4 +1,4 @@
-/** Tests the format and the default of each environment variable. */
+/** Tests the format and the default value of each environment variable. */
 import { describe, expect, test } from 'bun:test'
 import { mcpVariables, variables } from '../../../shared/config/variables.ts'
 
@@ -6,7 +6,7 @@ type Name = keyof typeof variables.shape
 
 /** Reads the value of one environment variable. */
 const read = (name: Name, text?: string) => variables.parse({ [name]: text })[name]
-/** Returns the rule that the value of an environment variable breaks, or null if the value breaks no rule. */
+/** Returns the rule that the value of an environment variable breaks, or null if it breaks no rule. */
 const rule = (name: Name, text: string) =>
   variables.safeParse({ [name]: text }).error?.issues[0]?.message ?? null
 /** Expects that a variable accepts the values of one list and refuses the values of another list. */
@@ -228,7 +228,7 @@ describe('the service reads a setting that lists IP addresses', () => {
   })
 })
 
-describe('a key', () => {
+describe('the service reads a setting that is a key', () => {
   test.each([
     ['RECEIPT_SIGNING_KEYS', 'an Ed25519 seed'],
     ['MASTER_KEYS', 'a key'],
@@ -349,7 +349,7 @@ describe('the service reads a setting that is a text', () => {
 describe('the MCP server over stdio reads its environment variables', () => {
   const key = `loid-${HEX_64}`
 
-  test('the MCP server needs only one variable, which contains the API key of a project', () => {
+  test('the MCP server needs only one variable, the API key of a project', () => {
     expect(mcpVariables.parse({ PURSER_API_KEY: key })).toEqual({
       PURSER_URL: 'http://127.0.0.1:3000',
       PURSER_API_KEY: key,

@@ -56,7 +56,7 @@ test('a certificate from an unknown authority is a warning, or broken if a known
   expect(judge({ trusted: false }, true)).toEqual(['broken', found])
 })
 
-test('if a certificate has several faults, the finding reports only that it expired, or else only that its name is wrong', () => {
+test('if a certificate has several faults, the finding reports only the expiry, or else only the wrong name', () => {
   expect(judge({ leftMs: -1, fits: false, trusted: false })[1]).toBe('it ended 2026-11-26')
   expect(judge({ fits: false, trusted: false, names: [] })[1]).toBe(
     'it is not for mail.example.com',

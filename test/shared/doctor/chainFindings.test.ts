@@ -65,7 +65,7 @@ test('the command `bun run doctor` judges a gas wallet by the number of payments
   expect(judgeGasWallet({ address, balanceWei: 5_000n }, 0n).verdict).toBe('ok')
 })
 
-test('an RPC node without old chain state is a warning, and a receipt key that does not belong to the service is broken', () => {
+test('an RPC node without old chain state causes a warning, and a receipt key that does not belong to the service is broken', () => {
   expect(judgeOldState(600, true).verdict).toBe('ok')
   expect(judgeOldState(600, false)).toMatchObject({
     verdict: 'warning',
@@ -78,7 +78,7 @@ test('an RPC node without old chain state is a warning, and a receipt key that d
   expect(judgeReceiptKey(false).verdict).toBe('broken')
 })
 
-test('an RPC node that is behind, silent or on another chain is a warning or is broken', () => {
+test('an RPC node that is behind causes a warning, a node on another chain is broken, and silent nodes are a warning or broken', () => {
   const node = (name: string, head: bigint, chainId = 8453) => ({
     name,
     head,
@@ -102,7 +102,7 @@ test('an RPC node that is behind, silent or on another chain is a warning or is 
   expect(judgeNodes([one, away], 2)[0]).toMatchObject({ found: '1 of 2 answer, 2 must agree' })
 })
 
-test('for the chain checks, a value exactly at a limit gets the better verdict', () => {
+test('a value exactly at a limit of a chain check gets the better verdict', () => {
   const ofHead = (ageS: number) => judgeHead({ number: 7n, ageS }).verdict
   expect([30, 31, 300, 301].map(ofHead)).toEqual(['ok', 'warning', 'warning', 'broken'])
   const ofRpc = (latencyMs: number) => judgeRpc({ chainId: 8453, latencyMs })[0]!.verdict
@@ -118,7 +118,7 @@ test('for the chain checks, a value exactly at a limit gets the better verdict',
   expect([ofLag(10n), ofLag(11n)]).toEqual(['ok', 'warning'])
 })
 
-test('a gas wallet needs ether for a thousand payments, and the finding shows their number up to a million', () => {
+test('a gas wallet needs ether for a thousand payments, and the finding shows the number of payments up to a million', () => {
   const of = (payments: bigint) =>
     judgeGasWallet({ address: '0xabcdef', balanceWei: payments * 7n }, 7n)
   expect([0n, 1n, 999n, 1_000n].map((payments) => of(payments).verdict)).toEqual([

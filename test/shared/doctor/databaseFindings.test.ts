@@ -32,7 +32,7 @@ const RIGHT: DatabaseFacts = {
 const finding = (check: string, change: Partial<DatabaseFacts>) =>
   judgeDatabase({ ...RIGHT, ...change }, NOW).find((one) => one.check === check)!
 
-test('an unreachable database is broken, and the finding does not repeat the name of the variable DATABASE_URL', () => {
+test('an unreachable database is broken, and its finding does not repeat the name of the variable DATABASE_URL', () => {
   expect(databaseAway('DATABASE_URL: no answer')).toEqual({
     area: 'database',
     check: 'connection',
@@ -90,7 +90,7 @@ test.each([
 )
 
 describe('the doctor command judges the limit on database connections', () => {
-  test('the database allows enough connections if the service needs no more than the unreserved ones', () => {
+  test('the limit on database connections is ok if the service needs no more than the unreserved connections', () => {
     expect(finding('max_connections', { neededConnections: 197 })).toMatchObject({
       verdict: 'ok',
       found: '40 in use; the service may open 197 of 197',
@@ -122,7 +122,7 @@ describe('the doctor command judges a standby', () => {
     expect(standby(MOST + 1).verdict).toBe('warning')
   })
 
-  test('the finding about a standby states its lag in seconds if the server knows this lag', () => {
+  test('the finding about a standby states the lag in seconds if the server knows it', () => {
     expect(standby(2_048, 1_600).found).toBe('2 KB, 2 s behind')
     expect(standby(0, 0).found).toBe('0 KB, 0 s behind')
     expect(standby(0).found).toBe('0 KB behind')
@@ -139,7 +139,7 @@ describe('the doctor command judges a standby', () => {
 })
 
 describe('the doctor command judges a read replica', () => {
-  test('a read replica must answer, may be at most 64 MB behind, and must not be a primary', () => {
+  test('a read replica is ok if it answers, is at most 64 MB behind, and is not a primary', () => {
     expect(judgeReplica({ lagBytes: 67_108_864n })).toMatchObject({
       verdict: 'ok',
       found: '65536 KB behind',
@@ -172,7 +172,7 @@ describe('the doctor command judges the age of a backup', () => {
     expect(backup(null, before(HOUR_MS + 1))).toEqual(['warning', 'none was recorded'])
   })
 
-  test('a recent archived WAL file is reported in place of a backup; if the WAL file is old, a recent backup is reported', () => {
+  test('a recent archived WAL file is reported instead of a backup; if the WAL file is old, a recent backup is reported', () => {
     const minute = before(MINUTE_MS)
     expect(backup(minute, minute)).toEqual(['ok', 'the WAL was archived 1 minute ago'])
     expect(backup(minute, before(9 * HOUR_MS))).toEqual(['ok', '1 minute ago'])
@@ -197,7 +197,7 @@ describe('the doctor command judges the age of a backup', () => {
   })
 })
 
-describe('storage', () => {
+describe('the doctor command judges the storage', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 10 * GB })
 
@@ -213,7 +213,7 @@ describe('storage', () => {
     })
   })
 
-  test('the storage check needs a folder that the service can read', () => {
+  test('the storage check fails unless the service can read the folder', () => {
     expect(judgeDisk(null)).toMatchObject({
       verdict: 'broken',
       found: 'the folder cannot be read',

@@ -96,7 +96,7 @@ describe('the doctor command judges the SMTP listener', () => {
       reached,
       local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
     })
-  test('an SMTP listener that only its own machine can reach is broken, and the finding says how to open it', () => {
+  test('an SMTP listener that only its own machine can reach is broken, and the finding says how to open it to others', () => {
     expect(at('answered', true).verdict).toBe('ok')
     expect(at('refused', true)).toMatchObject({
       verdict: 'broken',
@@ -105,7 +105,7 @@ describe('the doctor command judges the SMTP listener', () => {
     })
     expect(at('refused', false).found).toBe('nothing listens on port 25')
   })
-  test('an SMTP listener whose packets get lost is a warning if it answers locally, and is broken if it does not', () => {
+  test('an SMTP listener that does not answer from outside is a warning if it answers locally, and is broken if it does not', () => {
     expect(at('silent', true)).toMatchObject({
       verdict: 'warning',
       found: expect.stringContaining('a firewall drops it'),
@@ -236,8 +236,7 @@ test('DKIM needs exactly one record, which must contain the service’s public k
   const judged = (...found: string[]) =>
     judgeDkim({ domain: D, selector: 's1', record: key }, found)
   expect(judged(key).verdict).toBe('ok')
-  // When an operator enters a DNS record on the web page of a provider, the page may add spaces and omit the version
-  // tag.
+  // If an operator enters a DNS record on the web page of a provider, the page may add spaces and omit the version tag.
   expect(judged(`p=${'A'.repeat(200)} ${'A'.repeat(192)}`).verdict).toBe('ok')
   const fix = `s1._domainkey.a.example.com. IN TXT "v=DKIM1; k=rsa; p=${'A'.repeat(237)}" "${'A'.repeat(155)}"`
   expect(judged()).toMatchObject({ verdict: 'broken', found: 'no such record', fix })
@@ -250,7 +249,7 @@ test('DKIM needs exactly one record, which must contain the service’s public k
   expect(missingDkim(D)).toMatchObject({ verdict: 'broken', fix: 'bun run dkim:new a.example.com' })
 })
 
-test('DMARC needs one record with a known policy, and the hosts that get its reports must have agreed', () => {
+test('DMARC needs one record with a known policy, and the hosts that receive its reports must have agreed', () => {
   const judged = (record: string | null, change: Partial<Parameters<typeof judgeDmarc>[0]> = {}) =>
     judgeDmarc({
       domain: D,

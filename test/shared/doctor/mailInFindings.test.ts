@@ -1,4 +1,4 @@
-/** Tests in which cases `bun run doctor` judges the setup for received mail as a warning or as broken. */
+/** Tests in which cases `bun run doctor` reports a warning or a broken setup for incoming mail. */
 import { describe, expect, test } from 'bun:test'
 import {
   dnsAway,
@@ -14,7 +14,7 @@ const D = 'shop.example'
 const MX = 'mx.shop.example'
 const MX_LINE = `${D}. IN MX 10 ${MX}.`
 
-test('if a DNS query gets no answer, the area of the check gets a warning, and the finding proposes other name servers', () => {
+test('if a DNS query gets no answer, the affected area gets a warning, and the finding proposes other name servers', () => {
   expect(dnsAway('policies', 'MX of a.example')).toEqual({
     area: 'policies',
     check: 'MX of a.example',
@@ -101,7 +101,7 @@ describe('the doctor command judges the addresses of the mail host', () => {
     })
   })
 
-  test('the mail host needs an address, and the finding proposes the service’s public address as seen from outside', () => {
+  test('if the mail host has no address, the finding proposes the service’s public address as seen from outside', () => {
     expect(host({ addresses: [] })).toMatchObject({
       verdict: 'broken',
       found: 'it has none',
@@ -145,7 +145,7 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
   const NC_FIX =
     'nc -vz 8.8.4.4 2525   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP'
 
-  test('the SMTP listener is ok if it answers, even if the doctor command does not know whether it runs on this machine', () => {
+  test('an SMTP listener that answers is ok, even if the doctor command does not know whether it runs on this machine', () => {
     for (const local of ['refused', null] as const)
       expect(listener('answered', local)).toEqual({
         area: 'mail in',
@@ -155,7 +155,7 @@ describe('the doctor command judges whether the SMTP listener answers', () => {
       })
   })
 
-  test('an SMTP listener that refuses the connection is broken, and the finding tells at which address it listens', () => {
+  test('an SMTP listener that refuses connections is broken, and the finding says at which address it listens', () => {
     const fix = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
     expect(listener('refused', 'answered')).toMatchObject({
       verdict: 'broken',

@@ -1,4 +1,4 @@
-/** Tests in which cases `bun run doctor` judges the setup for sent mail as a warning or as broken. */
+/** Tests in which cases `bun run doctor` reports a warning or a broken setup for outgoing mail. */
 import { describe, expect, test } from 'bun:test'
 import {
   judgeDkim,
@@ -20,11 +20,11 @@ const RELAY_FIX = 'SMTP_RELAY_URL=smtp://USER:PASSWORD@RELAY:587'
 
 type Reached = Parameters<typeof judgePort25>[0][number]['reached']
 
-describe('port 25 outward', () => {
+describe('the doctor command judges outgoing connections to port 25', () => {
   const seen = (...reached: Reached[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}.example`, reached: one })))
 
-  test('outgoing port 25 is open if one host answers, and the finding names the first host that answers', () => {
+  test('outgoing port 25 is open if one host answers, and the finding names the first such host', () => {
     expect(seen('silent', 'answered', 'answered')).toEqual({
       area: 'mail out',
       check: 'port 25 outward',
@@ -71,7 +71,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     })
   })
 
-  test('a reverse DNS name must resolve to its IP address, and the finding names the first name that was found', () => {
+  test('a reverse DNS name must resolve to its IP address, and the finding shows the first name that was found', () => {
     expect(
       judged(IP, { name: 'a.example', forward: [] }, { name: MX, forward: ['203.0.113.8'] }),
     ).toMatchObject({
@@ -84,7 +84,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     ).toMatchObject({ verdict: 'ok', found: MX })
   })
 
-  test('if one reverse DNS name is the mail host, this name itself must resolve to the address, and another name is not enough', () => {
+  test('if one of the reverse DNS names is the mail host, this name itself must resolve to the address', () => {
     const names = [
       { name: MX, forward: ['192.0.2.99'] },
       { name: 'other.example', forward: [IP] },
@@ -93,7 +93,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     expect(judged(IP, ...names, { name: MX, forward: [IP] }).verdict).toBe('ok')
   })
 
-  test('a reverse DNS name is the provider’s own only if it has each number of the IP address separately, leading zeros allowed', () => {
+  test('a reverse DNS name counts as the provider’s only if it contains each number of the IP address separately, leading zeros allowed', () => {
     const found = (name: string) => judged('1.2.1.2', { name, forward: ['1.2.1.2'] }).found
     for (const name of ['mail12.other.example', 'a-1-2.other.example', 'a-1-2-1.other.example']) {
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
@@ -111,7 +111,8 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
     )
     for (const name of ['7-113-0.isp.example', 'other.example'])
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
-    // The name of the seventh host contains the only number of the address ::7, but does not belong to the provider.
+    // The name of the seventh host contains the only number of the address ::7, but the host does not belong to the
+    // provider.
     expect(found('host7.example', '::7')).toBe(`"host7.example", and EHLO says ${MX}`)
     expect(found('p-2001-db8-9.example', '2001:db8::9')).toContain("is the provider's name")
   })
@@ -161,7 +162,7 @@ describe('the doctor command judges the SPF record', () => {
     })
   })
 
-  test('if the SPF record allows all addresses from which the service sends, the finding shows the record', () => {
+  test('if the SPF record allows all sending addresses of the service, the finding shows the record', () => {
     expect(judged({ results: results(['pass'], ['pass']) })).toEqual({
       area: 'mail out',
       check: `SPF of ${D}`,
@@ -183,7 +184,7 @@ describe('the doctor command judges the SPF record', () => {
     })
   })
 
-  test('the SPF finding reports an error of the record rather than a missing answer, and reports both rather than a refusal', () => {
+  test('the SPF finding prefers an error of the record to a missing answer, and prefers both to a refusal', () => {
     const all = results(['fail'], ['temperror'], ['permerror', 'loop'])
     expect(judged({ results: all })).toMatchObject({
       verdict: 'broken',
@@ -250,7 +251,7 @@ describe('the doctor command judges the DKIM record', () => {
       })
   })
 
-  test('a DKIM record needs a key of at least 216 characters, which means 1,024 bits', () => {
+  test('the key in a DKIM record needs at least 216 characters, which means 1,024 bits', () => {
     expect(judged(record(215), record(215))).toMatchObject({
       verdict: 'broken',
       found: 'the key is too short',
@@ -270,7 +271,7 @@ describe('the doctor command judges the DKIM record', () => {
       expect(judged(KEY, `${KEY}; t=${flags}`).verdict).toBe('ok')
   })
 
-  test('DKIM is reported as broken if the service has no key to sign mail', () => {
+  test('if the service has no key to sign mail, DKIM is reported as broken', () => {
     expect(missingDkim(D)).toEqual({
       area: 'mail out',
       check: `DKIM of ${D}`,
@@ -281,7 +282,7 @@ describe('the doctor command judges the DKIM record', () => {
   })
 })
 
-test('if a tag occurs twice in a DNS record, its first value counts, without white space, even with an equals sign inside', () => {
+test('if a tag occurs twice in a DNS record, the first value counts, without surrounding white space and even with an equals sign inside', () => {
   expect(tagOf('v=DKIM1; p = AB\tC D==', 'p')).toBe('ABCD==')
   expect(tagOf('V=1; RUA=mailto:A@b.example; rua=other', 'rua')).toBe('mailto:A@b.example')
   for (const text of ['', 'xp=1', 'p2=1', ';;', 'v=p=1']) expect(tagOf(text, 'p')).toBe('')
@@ -310,7 +311,7 @@ describe('the doctor command judges the DMARC record', () => {
     })
   })
 
-  test('a DMARC record needs a known policy in any letter case, and a record without a policy counts as having the policy `none`', () => {
+  test('a DMARC record needs a known policy in any letter case, and a record without a policy counts as `none`', () => {
     for (const policy of ['none', 'quarantine', 'reject'])
       expect(of(`v=DMARC1; p=${policy.toUpperCase()}`)).toMatchObject({
         verdict: 'ok',
@@ -324,7 +325,7 @@ describe('the doctor command judges the DMARC record', () => {
     })
   })
 
-  test('a DMARC finding names the first report host that has not agreed; if all agreed, it names a tag without effect', () => {
+  test('a DMARC finding names the first report host that has not agreed; if all have agreed, it names a tag without effect', () => {
     const record = 'v=DMARC1; p=none; pct=50'
     expect(
       judged({ found: { at: D, records: [record] }, unconfirmed: ['a.example', 'b.example'] }),
@@ -399,7 +400,7 @@ describe('the doctor command judges the mail relay', () => {
     )
   })
 
-  test('for a mail relay, there are findings about its login, its TLS and its size limit, and a relay without TLS is a warning', () => {
+  test('the findings about a mail relay cover its login, its TLS and its size limit, and a relay without TLS is a warning', () => {
     expect(judged({}).map(({ check, found }) => [check, found])).toEqual([
       ['relay relay.example', 'it takes our login'],
       ['TLS of the relay', 'mail goes out encrypted'],

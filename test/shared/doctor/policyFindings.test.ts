@@ -1,6 +1,6 @@
 /**
- * Tests in which cases `bun run doctor` judges the policies of a domain (MTA-STS, TLS-RPT, CAA) as a warning or as
- * broken.
+ * Tests in which cases `bun run doctor` reports a warning or a fault in the policies of a domain (MTA-STS, TLS-RPT,
+ * CAA).
  */
 import { describe, expect, test } from 'bun:test'
 import {
@@ -28,7 +28,7 @@ describe('the doctor command judges the MTA-STS record', () => {
     })
   const withId = (id: string) => judged([`v=STSv1; id=${id}`])[0]!
 
-  test('the MTA-STS check needs exactly one record, and a service without a policy must publish a policy before the record', () => {
+  test('the MTA-STS check needs exactly one record, and a service without a policy must publish one before the record', () => {
     expect(judged([])).toEqual([
       {
         area: 'policies',
@@ -56,7 +56,7 @@ describe('the doctor command judges the MTA-STS record', () => {
       })
   })
 
-  test('the report judges the MTA-STS policy only if the record is valid and the service tried to fetch the policy', () => {
+  test('the report judges the MTA-STS policy only if the record is valid and the service has tried to fetch the policy', () => {
     expect(judged(['v=STSv1; id=a'])).toHaveLength(1)
     expect(judged(['v=STSv1; id=-'], { failure: 'f' })).toHaveLength(1)
     expect(judged(['v=STSv1; id=a'], { failure: 'f' })).toHaveLength(2)
@@ -132,7 +132,7 @@ describe('the doctor command judges the TLS-RPT record', () => {
     })
   })
 
-  test('a TLS-RPT record must name mail addresses or https URLs for reports, and the finding names the first one', () => {
+  test('a TLS-RPT record must name mail addresses or https URLs for reports, and the finding shows the first of them', () => {
     for (const rua of ['mailto:a@b.example', 'HTTPS://r.example/x', 'MAILTO:a@b.example'])
       expect(of(`${rua}, https://other.example`)).toMatchObject({
         verdict: 'ok',

@@ -47,7 +47,7 @@ describe('the doctor command judges the settings', () => {
     expect(verdicts(judgeEnvironment({ faults: [], misspelt: [] }))).toEqual({ variables: 'ok' })
   })
 
-  test('a service outside of production mode is a warning, and a published devnet key is broken', () => {
+  test('outside of production mode, the service gets a warning, and a published devnet key is broken', () => {
     const chain = readConfig({ RPC_URL: 'https://rpc.example.com' }, ALL_SECRETS).config.chain
     const own = { ...chain, settlementKeys: [`0x${'11'.repeat(32)}`] as const }
     const right = { production: true, chain: own, relayUrl: 'direct', mailDomain: 'a.example.com' }
@@ -155,7 +155,7 @@ describe('the doctor command judges the database', () => {
     else expect(finding.fix).toStartWith(fix)
   })
 
-  test('an unreachable database server is broken; a replica is broken if it is unreachable or is a primary', () => {
+  test('an unreachable database server is broken, and so is a replica that is unreachable or is a primary', () => {
     expect(databaseAway('DATABASE_URL: no database answers at db')).toMatchObject({
       verdict: 'broken',
       found: 'no database answers at db',
@@ -181,7 +181,7 @@ test('a full disk is broken, and an object store that refuses a test step is bro
   })
 })
 
-test('a local BASE_URL is a warning, and a BASE_URL that does not answer is broken', () => {
+test('a local BASE_URL causes a warning, and a BASE_URL that does not answer is broken', () => {
   expect(verdicts(judgeBaseUrl('https://a.example.com', { status: 200 }))).toEqual({
     BASE_URL: 'ok',
     'answer at BASE_URL': 'ok',

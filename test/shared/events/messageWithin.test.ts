@@ -17,7 +17,7 @@ test('an event with enough room holds the whole sender, recipients and subject',
   expect(mayBeCut(message)).toBe(false)
 })
 
-test('a shortened event holds the sender, the first recipients and the start of the subject', () => {
+test('a shortened event holds the sender, the first recipients, and the start of the subject', () => {
   const cut = messageWithin(message, 600)
   expect(cut).toEqual({
     ...message,
@@ -37,7 +37,7 @@ test.each([0, 10, 144, 500, 2_000])('a shortened event stays within %d bytes', (
       subject: letter.repeat(4_000),
     }
     const cut = messageWithin(long, maxBytes)
-    // The quotes, brackets and the mark of an empty event need some bytes.
+    // The quotes, the brackets and the mark of a shortened event need some bytes.
     expect(bytesOf(cut)).toBeLessThanOrEqual(maxBytes + 15)
     expect(cut.subject).toMatch(new RegExp(`^(?:${letter})*…$`, 'u'))
   }

@@ -1,4 +1,7 @@
-/** Tests which of several waiting tasks runs next. The tasks belong to several sharers (such as inboxes). */
+/**
+ * Tests which of several waiting tasks runs next. Each task belongs to one or more sharers (such as an inbox and a
+ * network).
+ */
 import { expect, test } from 'bun:test'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
@@ -18,7 +21,7 @@ async function orderOf(costs: Costs, sharers: readonly (readonly string[])[]) {
   return order
 }
 
-test('the waiting task of the sharers with the least cost runs first, even if the task came last', async () => {
+test('the waiting task whose sharers have the least cost runs first, even if it came last', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   costs.charge(['dear'], 500)
   costs.charge(['middling'], 50)
@@ -34,12 +37,12 @@ test('the waiting task of the sharers with the least cost runs first, even if th
   ])
 })
 
-test('tasks of the same sharers run in the order in which they arrived, and equal costs keep the order of the queue', async () => {
+test('tasks of the same sharers run in the order of their arrival, and of two sharers with equal cost the first runs all its tasks first', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   expect(await orderOf(costs, [['a'], ['b'], ['a'], ['b']])).toEqual(['a 0', 'a 2', 'b 1', 'b 3'])
 })
 
-test('a turn that is given back twice lets only one further task run', async () => {
+test('if a task ends its turn twice, only one further task runs', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 1)
   const end = await turns.enter(['first'])
   const started: string[] = []
@@ -58,7 +61,7 @@ test('a turn that is given back twice lets only one further task run', async () 
   expect(started).toEqual(['a', 'b'])
 })
 
-test('a sharer holds at most as many turns as its place in the list of sharers allows', async () => {
+test('a sharer holds at most as many turns as the limit for its position in the list of sharers', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 10, { perSharer: [1, 2] })
   const started: string[] = []
   const ends: (() => void)[] = []
@@ -82,7 +85,7 @@ test('a sharer holds at most as many turns as its place in the list of sharers a
   expect(started).toEqual(['a', 'b', 'd', 'a', 'c'])
 })
 
-test('a task whose signal aborts while it waits gets no turn, and takes no turn from others', async () => {
+test('if the signal of a waiting task aborts, the task gets no turn, and the other tasks lose none', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 1)
   const end = await turns.enter(['first'])
   const stop = new AbortController()
@@ -95,7 +98,7 @@ test('a task whose signal aborts while it waits gets no turn, and takes no turn 
   expect(await kept).toBeFunction()
 })
 
-test('a signal that aborts after a task got its turn does not remove another task', async () => {
+test('if the signal of a task aborts after its turn has begun, no waiting task is removed', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 1)
   const endFirst = await turns.enter(['first'])
   const stop = new AbortController()
@@ -109,8 +112,8 @@ test('a signal that aborts after a task got its turn does not remove another tas
 })
 
 /**
- * Lets tasks ask for one of two places while a first task runs.
- * @returns the tasks that ran, in their order, and the tasks that were sent away.
+ * Lets tasks compete for two waiting places while a first task runs.
+ * @returns the tasks that ran, in their order, and the tasks that were refused.
  */
 async function inPlaces(costs: Costs, names: readonly string[]) {
   const turns = new CostTurns(costs, 1, { placesMax: 2 })
@@ -126,7 +129,7 @@ async function inPlaces(costs: Costs, names: readonly string[]) {
   return { ran, sentAway }
 }
 
-test('if no place is free, a task takes the place of the waiting task with the highest cost', async () => {
+test('if no waiting place is free, a cheaper task takes the place of the waiting task with the highest cost', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   costs.charge(['dear'], 500)
   costs.charge(['middling'], 50)
@@ -136,7 +139,7 @@ test('if no place is free, a task takes the place of the waiting task with the h
   })
 })
 
-test('if no place is free and no waiting task costs more, the new task is sent away', async () => {
+test('if no waiting place is free and no waiting task costs more, the new task is refused', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   for (const name of ['a', 'b', 'c']) costs.charge([name], 50)
   expect(await inPlaces(costs, ['a', 'b', 'c', 'a'])).toEqual({
@@ -145,7 +148,7 @@ test('if no place is free and no waiting task costs more, the new task is sent a
   })
 })
 
-test('a task without a place neither takes a place nor is sent away', async () => {
+test('a task that needs no waiting place neither takes one from others nor is refused', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   costs.charge(['dear'], 500)
   const turns = new CostTurns(costs, 1, { placesMax: 1 })

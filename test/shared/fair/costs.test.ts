@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Costs, mayShare } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
-test('the cost of an inbox or network fades with time, and the cost of a task is the sum over its inboxes and networks', () => {
+test('the cost of an inbox or network decreases with time, and the cost of a task is the sum over its inboxes and networks', () => {
   let nowMs = 0
   const costs = new Costs({ nowMs: () => nowMs })
   costs.charge(['inbox', 'network'], 400)
@@ -14,11 +14,11 @@ test('the cost of an inbox or network fades with time, and the cost of a task is
   expect(costs.of(['inbox'])).toBe(100)
 })
 
-test('a job shares a batch with a job that costs at most twice as much and a tenth of a second more', () => {
+test('a job shares a batch with another job that costs at most twice as much plus a tenth of a second', () => {
   expect([mayShare(100, 300), mayShare(100, 301), mayShare(0, 100)]).toEqual([true, false, true])
 })
 
-test('the most expensive inbox or network is remembered, even after ten times more others than the memory can hold', () => {
+test('the most expensive inbox or network stays in memory, even after ten times more others than the memory can hold', () => {
   const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
   costs.charge(['heavy'], 1_000)
   for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)
@@ -45,7 +45,7 @@ test('the inbox or network with the lowest cost gets the next turn, even if othe
   expect(order.length).toBe(41)
 })
 
-test('a task that throws an error ends its turn, and its inbox or network is still charged for the time', async () => {
+test('if a task throws an error, its turn ends, and its inbox or network is still charged for the time', async () => {
   const costs = new Costs()
   const turns = new CostTurns(costs, 1)
   const slow = async () => {

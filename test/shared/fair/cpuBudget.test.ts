@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { CpuBudget } from '../../../shared/fair/cpuBudget.ts'
 
-test('if an inbox (or another user of CPU time) exceeds its CPU budget, it waits until its budget covers the excess', () => {
+test('an inbox (or another user of CPU time) that exceeds its CPU budget waits until the budget covers the excess', () => {
   let nowMs = 0
   const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => nowMs)
   budget.charge('a', 999)

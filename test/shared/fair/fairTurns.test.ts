@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 
 /**
- * Requests a turn (the right to run) for each listed owner at the same time, while only one owner may run at a time.
+ * Requests a turn (the right to run) for each listed owner at the same time. Only one owner may run at a time.
  * @returns the owners in the order in which they got their turns
  */
 async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<string[]> {
@@ -38,7 +38,7 @@ test('if an inbox or project already has its maximum number of turns, another in
   await waiting
 })
 
-test('if too many callers of one project wait, the next caller is refused, but a caller of another project may still wait', async () => {
+test('if too many callers of one project wait, its next caller is refused, but a caller of another project may still wait', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1, waitingPerSharer: 1 })
   const leave = await turns.enter('a')
   const [second, other] = [turns.enter('a'), turns.enter('b')]
@@ -48,7 +48,7 @@ test('if too many callers of one project wait, the next caller is refused, but a
   ;(await other)()
 })
 
-test('a caller that waits too long for a turn is refused, and does not get the turn later', async () => {
+test('a caller that waits too long for a turn is refused, and gets no turn later', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   const leave = await turns.enter('a')
   await expect(turns.enter('b', 1)).rejects.toBeInstanceOf(NoTurnError)

@@ -1,4 +1,4 @@
-/** Tests which piece of work must end to make room when a shared resource is full. */
+/** Tests which task must end to make room when a shared resource is full. */
 import { expect, test } from 'bun:test'
 import { workOfGreediest } from '../../../shared/fair/greediest.ts'
 
@@ -10,7 +10,7 @@ const choose = (...works: [name: string, held: number, rank: number][]) =>
     { held: (work) => work.held, rank: (work) => work.rank },
   )?.name
 
-test('if a resource is used up, a task of the inbox or network that uses most of the resource is ended', () => {
+test('if a resource is used up, a task of the inbox or network that uses most of it must end', () => {
   expect(choose(['a', 1, 9], ['b', 3, 1], ['c', 2, 9])).toBe('b')
   expect(choose(['a', 3, 1], ['b', 2, 9])).toBe('a')
 })
@@ -23,7 +23,7 @@ test('if several tasks have equal rank, the first of these tasks is ended', () =
   expect(choose(['a', 2, 1], ['b', 2, 1])).toBe('a')
 })
 
-test('if there is no task, no task is ended', () => {
+test('if no task uses the resource, no task is ended', () => {
   expect(workOfGreediest([], { held: () => 0, rank: () => 0 })).toBeNull()
   expect(choose(['a', 0, 0])).toBe('a')
 })

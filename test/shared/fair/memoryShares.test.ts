@@ -1,22 +1,22 @@
 import { expect, test } from 'bun:test'
 import { MemoryShares } from '../../../shared/fair/memoryShares.ts'
 
-test('a sharer gets at most half of the memory that other sharers leave, and a further sharer still gets memory', () => {
+test('a sharer gets at most half of the memory that other sharers leave, so that a further sharer still gets memory', () => {
   const shares = new MemoryShares(100)
   const granted = ['a', 'a', 'a', 'a', 'b', 'b', 'b', 'c', 'c'].flatMap((sharer) => {
     const release = shares.take(sharer, 15)
     return release === null ? [] : [{ sharer, release }]
   })
-  // a: half of 100. b: half of 55. c: the rest of 25 for its first request only.
+  // Sharer a gets half of 100, b gets half of the other 55, and c gets the remaining 25 for its first request only.
   expect(granted.map(({ sharer }) => sharer)).toEqual(['a', 'a', 'a', 'b', 'c'])
-  // The second call of the same function gives nothing back.
+  // A second call of the same `release` function gives nothing back.
   granted[0]!.release()
   granted[0]!.release()
   expect(shares.take('d', 40)).not.toBeNull()
   expect(shares.take('e', 1)).toBeNull()
 })
 
-test('a request above the limit gets memory if nobody holds memory, and all memory is free again after its release', () => {
+test('if nobody uses memory, even a request above the limit gets memory, and all memory is free again after its release', () => {
   const shares = new MemoryShares(10)
   const release = shares.take('a', 50)!
   expect(shares.take('b', 1)).toBeNull()

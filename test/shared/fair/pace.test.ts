@@ -14,7 +14,7 @@ function paced(bytesPerS = RATE) {
   }
 }
 
-test('a pace (limit on bytes a second) lets the bytes of two seconds pass at once, and delays further bytes', () => {
+test('a pace (a limit on bytes per second) lets the bytes of two seconds pass at once, and delays further bytes', () => {
   const { take, later } = paced()
   expect(take(2 * RATE, 'a')).toBe(0)
   expect(take(RATE, 'a')).toBe(1000)
@@ -29,7 +29,7 @@ test('an inbox or network that sends nothing for a while may then send at most t
   expect(take(3 * RATE, 'a')).toBe(1000)
 })
 
-test('a mail waits for the busiest of its inboxes and its network, and its bytes count for all of them', () => {
+test('a mail waits for the busiest of its inboxes and its network, and its bytes count for each of them', () => {
   const { take } = paced()
   take(3 * RATE, 'inbox')
   expect(take(RATE, 'network', 'inbox')).toBe(2000)
@@ -37,6 +37,6 @@ test('a mail waits for the busiest of its inboxes and its network, and its bytes
   expect(take(2 * RATE, 'other')).toBe(0)
 })
 
-test('a pace (limit on bytes a second) with the rate 0 delays nothing', () => {
+test('a pace (a limit on bytes per second) with the rate 0 delays nothing', () => {
   expect(paced(0).take(1e9, 'a')).toBe(0)
 })

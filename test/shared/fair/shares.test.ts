@@ -14,20 +14,20 @@ function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
   }
 }
 
-test('one inbox can take half of the free places, the next inbox half of the rest, and a third inbox still gets a place', () => {
+test('one inbox can take half of the free job slots, the next inbox half of the rest, and a third inbox still gets a job slot', () => {
   const shares = new Shares(200)
   expect(fill(shares, (n) => ['flooded', `network ${n}`])).toHaveLength(100)
   expect(fill(shares, (n) => ['second', `net ${n}`])).toHaveLength(50)
   expect(shares.enter(['quiet', 'elsewhere']).granted).toBe(true)
 })
 
-test('one network can take half of the free places, even if it writes to many inboxes', () => {
+test('one network can take half of the free job slots, even if it writes to many inboxes', () => {
   const shares = new Shares(200)
   expect(fill(shares, (n) => [`inbox ${n}`, '192.0.2.1'])).toHaveLength(100)
   expect(shares.enter(['inbox 1', '192.0.2.2']).granted).toBe(true)
 })
 
-test('refused mail jobs of one inbox are told to return at different times, one after the other', () => {
+test('refused mail jobs of one inbox must return at different times, one after the other', () => {
   const shares = new Shares(10, () => 0)
   const places = fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => {
@@ -39,7 +39,7 @@ test('refused mail jobs of one inbox are told to return at different times, one 
   expect(shares.enter(['flooded']).granted).toBe(true)
 })
 
-test('each refused batch of mails is told to return later than the batch before, by the time that the batch’s mails need', () => {
+test('each refused batch of mails must return later than the previous batch, by the time that the mails of the batch need', () => {
   const shares = new Shares(10, () => 0)
   fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))

@@ -16,7 +16,7 @@ describe('the service may call a URL', () => {
   ])('is %s', (url) => expect(fault(url)).toBeNull())
 })
 
-describe('a URL that the service refuses to call', () => {
+describe('the service refuses to call a URL', () => {
   test.each([
     ['not a valid URL', 'hook.example'],
     ['not a valid URL', ''],

@@ -17,7 +17,7 @@ test('the parser reads one plain email address, and converts its domain to lower
   expect(parseAddress(`${'x'.repeat(64)}@x.test`)).not.toBeNull()
 })
 
-test('an email address has at most 254 characters, also after the conversion of its domain to ASCII', () => {
+test('an email address has at most 254 characters, even after the conversion of its domain to ASCII', () => {
   const label = 'd'.repeat(63)
   const ofLength = (length: number) =>
     `${'x'.repeat(64)}@${label}.${label}.${'d'.repeat(length - 193)}`

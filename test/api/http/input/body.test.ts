@@ -59,7 +59,7 @@ function chunksOf(...chunks: string[]): ReadableStream<Uint8Array> {
   })
 }
 
-describe('reading a JSON body', () => {
+describe('the service reads a JSON body', () => {
   test('the code that reads a JSON body returns both the parsed value and the original text', async () => {
     const text = '{"a":[1,"ä"], "b":null}'
     expect(await readJsonValue(requestOf(text), LIMIT)).toEqual({
@@ -267,7 +267,7 @@ describe('strings in a body must be storable in the database', () => {
   })
 })
 
-describe('a body that arrives in chunks', () => {
+describe('a body may arrive in chunks', () => {
   const patience = { graceMs: 10, bytesPerS: 1, totalMs: 60_000 }
   /** Creates a request body whose second chunk arrives once the promise `rest` resolves. */
   const late = (rest: Promise<unknown>) => {
@@ -341,7 +341,7 @@ describe('a body that arrives in chunks', () => {
   })
 })
 
-describe('reading an HTML form', () => {
+describe('the service reads an HTML form', () => {
   const FORM = 'application/x-www-form-urlencoded'
   const read = (body: Given, type: string | null = FORM, limit = LIMIT) =>
     readForm(requestOf(body, { type }), limit)

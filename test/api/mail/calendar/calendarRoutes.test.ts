@@ -40,7 +40,7 @@ async function event(
   return row
 }
 
-describe('the time range that a page of the calendar covers', () => {
+describe('a page of the calendar covers a time range', () => {
   test.each([
     [{ to: '2032-03-02T00:00:00Z' }, 'read'],
     [{ to: '2032-03-02T00:00:00.001Z' }, 'to must be after from, by at most 366 days'],
@@ -74,7 +74,7 @@ describe('the time range that a page of the calendar covers', () => {
   })
 })
 
-describe('one instance of an event on a page of the calendar', () => {
+describe('a page of the calendar shows one instance of an event', () => {
   const only = async (projectId: string) => (await read(projectId)).events[0]!
 
   test('an event that does not recur ends at the time in its invitation, and has no recurrence id', async () => {

@@ -46,7 +46,7 @@ async function find(query: Record<string, string>, who: Agent = agent): Promise<
   return body.messages.map((message: any) => message.messageId.slice(1, 2)).toSorted()
 }
 
-describe('the search parameter q', () => {
+describe('the search parameter q finds messages', () => {
   const cases: [what: string, q: string, found: string][] = [
     ['a word of the text', 'invoice', '03'],
     ['whatever its case and accents', 'CAFÉ', '1'],
@@ -79,7 +79,7 @@ describe('the search parameter q', () => {
   }
 })
 
-describe('search with filters', () => {
+describe('search filters restrict the messages that a search finds', () => {
   const cases: [Record<string, string>, string][] = [
     [{ from: 'ada@example.com' }, '05'],
     [{ from: 'example.com' }, '0235'],

@@ -12,7 +12,7 @@ const faultOf = (query: Parameters<typeof readMessageFilter>[0]) => {
   }
 }
 
-describe('the time filters of a message list', () => {
+describe('a filter of the message list names a time', () => {
   test.each([
     ['2026-01-31T09:30:00Z', '2026-01-31T09:30:00.000Z'],
     ['2026-01-31t09:30z', '2026-01-31T09:30:00.000Z'],
@@ -50,7 +50,7 @@ test('each word filter (q, from, to, subject) adds one search query, and an erro
     expect(faultOf({ ...filter, [name]: '!' })).toStartWith(`${name} must `)
 })
 
-describe('the labels filter of a message list', () => {
+describe('a filter of the message list names labels', () => {
   const message = 'labels must be at most 50 labels of 1 to 64 characters, separated by commas'
   const many = (count: number) => Array.from({ length: count }, (_, n) => `l${n}`).join(',')
 

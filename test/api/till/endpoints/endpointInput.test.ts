@@ -44,7 +44,7 @@ async function faultOf(read: () => unknown): Promise<string> {
   throw new Error('the input was read')
 }
 
-describe('reading the URL of an endpoint', () => {
+describe('the service reads the URL of an endpoint', () => {
   test('the URL of an endpoint is stored in normal form, without query and fragment', () => {
     expect(readUrlPattern('HTTPS://API.Example:443/a?x=1#y', false)).toEqual({
       url: 'https://api.example/a',
@@ -75,7 +75,7 @@ describe('reading the URL of an endpoint', () => {
   })
 })
 
-describe('reading a URL that the service itself will call', () => {
+describe('the service reads a URL that it will call itself', () => {
   const read = (text: string, allowPrivate = false) =>
     readOutboundUrl('webhookUrl', text, allowPrivate)
 
@@ -103,7 +103,7 @@ describe('reading a URL that the service itself will call', () => {
   })
 })
 
-describe('reading the price of an endpoint', () => {
+describe('the service reads the price of an endpoint', () => {
   const read = (amount: string) => readPrice(amount, { minPriceAtomic: 1_000 })
 
   test('the price of an endpoint is at least the minimum price of the service', async () => {
@@ -128,7 +128,7 @@ describe('reading the price of an endpoint', () => {
   })
 })
 
-describe('reading the chain on which an endpoint is paid', () => {
+describe('the service reads the chain on which an endpoint is paid', () => {
   test('an endpoint’s field network may be absent, or may name the service’s chain in either x402 spelling', async () => {
     for (const network of [undefined, 'base-sepolia', 'eip155:84532'])
       expect(readNetwork(network, 'base-sepolia')).toBe('base-sepolia')
@@ -160,7 +160,7 @@ describe('reading the chain on which an endpoint is paid', () => {
   })
 })
 
-describe('reading a change of an endpoint', () => {
+describe('the service reads a change of an endpoint', () => {
   test('a change of an endpoint contains only the fields that the request gives', async () => {
     expect(await readChange(services(), {})).toEqual({})
     const secret = 'x'.repeat(16)

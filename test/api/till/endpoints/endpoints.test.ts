@@ -49,7 +49,7 @@ test('an endpoint registered without a network gets the chain to which the payme
   expect(await messageFor('moon')).toBe('network must be "base" or left out: "moon" is unknown')
 })
 
-describe('registering or changing an endpoint with PUT', () => {
+describe('a seller registers or changes an endpoint with PUT', () => {
   test('a PUT registers the endpoint, and only its response shows the webhook secret', async () => {
     const owner = await service.newAgent()
     const { status: code, body } = await put(owner, {
@@ -189,7 +189,7 @@ describe('registering or changing an endpoint with PUT', () => {
   })
 })
 
-describe('changing and deleting an endpoint', () => {
+describe('a seller changes and deletes an endpoint', () => {
   test('a PATCH request changes an endpoint', async () => {
     const owner = await service.newAgent()
     const { endpointId } = (await put(owner)).body

@@ -48,7 +48,7 @@ function faultOf(body: Body, given: Given = {}): string {
   throw new Error('the listing was read')
 }
 
-describe('when a request body contains a listing', () => {
+describe('a request body has the fields of a listing', () => {
   test('a request body contains a listing (metadata for the public list) if one of its fields is set, even to null or false', () => {
     expect(hasListing({})).toBe(false)
     expect(hasListing({ tags: undefined, priceUsdc: '1' } as never)).toBe(false)
@@ -75,7 +75,7 @@ describe('when a request body contains a listing', () => {
   })
 })
 
-describe('reading the listing of an endpoint', () => {
+describe('the service reads the listing of an endpoint', () => {
   test('if a request has no fields of the listing, the stored listing does not change', () => {
     expect(read({})).toEqual({})
     expect(read({ discoverable: true })).toEqual({})
@@ -121,7 +121,7 @@ describe('reading the listing of an endpoint', () => {
   })
 })
 
-describe('the server of an MCP tool in a listing', () => {
+describe('a listing names the server of an MCP tool', () => {
   test('the field mcpUrl (URL of the MCP server) is accepted only if the endpoint is an MCP tool', () => {
     const given = { url: TOOL }
     expect(read({ mcpUrl: 'https://mcp.example/#x' }, given)).toEqual({
@@ -158,7 +158,7 @@ describe('the server of an MCP tool in a listing', () => {
   })
 })
 
-describe('the OpenAPI document of a listing', () => {
+describe('a listing names an OpenAPI document', () => {
   test('an OpenAPI document may be set only for an endpoint with a URL', () => {
     expect(read({ openApiUrl: `${DOCUMENT}#x` })).toEqual({ openApiUrl: DOCUMENT })
     expect(faultOf({ openApiUrl: DOCUMENT }, { url: TOOL })).toBe(
@@ -187,7 +187,7 @@ describe('the OpenAPI document of a listing', () => {
   })
 })
 
-describe('the size limit of a listing, which must fit in the header of an x402 challenge', () => {
+describe('a listing must fit in the header of an x402 challenge', () => {
   const long = (chars: number) =>
     ({ method: 'GET', queryParams: { city: 'x'.repeat(chars) } }) as const
   const fault =

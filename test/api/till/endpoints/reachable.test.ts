@@ -52,7 +52,7 @@ async function check(verification: string | null, endpointId: string | null = id
 const REFUSED =
   /^400 The endpoint was unreachable from the internet at 2026-01-05T10:00:00.000Z \(ECONNREFUSED\)\. POST/
 
-describe('a request for an x402 challenge of an endpoint', () => {
+describe('a seller requests an x402 challenge for an endpoint', () => {
   test('a request for an x402 challenge is refused if the endpoint is paused', async () => {
     expect(await check('paused')).toBe(
       `400 The endpoint is paused: PATCH /v0/sellers/endpoints/${id} with active true lets it sell again`,

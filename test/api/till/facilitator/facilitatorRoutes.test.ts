@@ -94,7 +94,7 @@ async function settled(
 }
 const pass = async (id: string) => passCheck(pool, (await findCheck(pool, id))!)
 
-describe('the facilitator’s verify call', () => {
+describe('the facilitator verifies a payment', () => {
   test('if a worker finds no fault in a payment, the verify call calls the payment valid and does not claim (reserve) it', async () => {
     const payment = await pay()
     expect(await verified(payment, pass)).toEqual({ isValid: true, payer: payer.address })
@@ -168,7 +168,7 @@ describe('the facilitator’s verify call', () => {
   })
 })
 
-describe('the facilitator’s settle call', () => {
+describe('the facilitator settles a payment', () => {
   test('the settlement of a payment succeeds only once, and the response spells the network as in the payment’s x402 version', async () => {
     for (const [face, network] of [
       [faceV1, 'base-sepolia'],
@@ -244,7 +244,7 @@ describe('the facilitator’s settle call', () => {
   })
 })
 
-describe('projects that cannot sell', () => {
+describe('a project cannot sell', () => {
   test('if a project has not enabled payments, the facilitator answers with status 200 and the reason', async () => {
     await changeProject(pool, seller.project.id, { paymentsEnabled: false })
     const message = 'Payments are not enabled for this project'

@@ -71,7 +71,7 @@ async function faultOf(reading: Promise<unknown>): Promise<string> {
   throw error ?? new Error('the offer was read')
 }
 
-describe('reading the offer of a seller', () => {
+describe('the service reads the offer of a seller', () => {
   test('an offer contains the seller, the endpoint and the resource in normal form', async () => {
     const description = 'A report'
     const offer = await read({ resource: 'HTTPS://API.Example:443/report?x=1#y', description })
@@ -127,7 +127,7 @@ describe('reading the offer of a seller', () => {
   })
 })
 
-describe('projects that can sell', () => {
+describe('a project can sell', () => {
   const forbidden = '403 Payments are not enabled for this project'
   test('a project can make an offer only if payments are enabled and the project has a payTo address', async () => {
     const none = await newProject(pool)

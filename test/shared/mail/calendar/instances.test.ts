@@ -77,7 +77,7 @@ describe('the service finds the instances of an event without a recurrence rule'
     expect(locals(once, { untilMs: ms('2026-03-02T10:00:00') })).toEqual([])
   })
 
-  test('a calendar event without a length is found only if its start is inside the search window', () => {
+  test('a calendar event without a duration is found only if its start is inside the search window', () => {
     const moment = ['DTSTART:20260302T100000Z']
     expect(locals(moment, { fromMs: ms('2026-03-02T10:00:00') })).toEqual(['03-02T10'])
     expect(locals(moment, { fromMs: ms('2026-03-02T10:00:01') })).toEqual([])
@@ -91,12 +91,12 @@ describe('the service finds the instances of an event without a recurrence rule'
 describe('the service finds the instances of an event with a recurrence rule', () => {
   const daily = ['DTSTART:20260302T100000Z', 'RRULE:FREQ=DAILY;COUNT=4']
 
-  test('a recurring event has the instances of its rule, but at most the number that the caller asks for', () => {
+  test('a recurring event has the instances of its rule, but at most as many as the caller requests', () => {
     expect(locals(daily)).toEqual(['03-02T10', '03-03T10', '03-04T10', '03-05T10'])
     expect(locals(daily, { max: 3 })).toEqual(['03-02T10', '03-03T10', '03-04T10'])
   })
 
-  test('if summer time moves two local times to the same instant, the event has one instance at this instant', () => {
+  test('if summer time makes two local times the same instant, the event has one instance at this instant', () => {
     const rule = 'RRULE:FREQ=DAILY;BYHOUR=2,3;COUNT=3'
     expect(locals(['DTSTART;TZID=Europe/Berlin:20260329T020000', rule])).toEqual([
       '03-29T03',
@@ -224,7 +224,7 @@ describe('the service computes the length of an event', () => {
     expect(span('DTSTART;VALUE=DATE:20260302', 'DURATION:P2D')!.lengthMs).toBe(2 * DAY_MS)
   })
 
-  test('an event without DTEND and DURATION lasts one day if its start is a date, and no time otherwise', () => {
+  test('an event without DTEND and DURATION lasts one day if its start is a date, and otherwise has no length', () => {
     expect(span('DTSTART;VALUE=DATE:20260302')!.lengthMs).toBe(DAY_MS)
     expect(span('DTSTART:20260302T100000Z')!.lengthMs).toBe(0)
   })
@@ -252,7 +252,7 @@ describe('the service reads the times of a calendar property', () => {
     expect(zones('RDATE;TZID=Europe/Berlin;VALUE=DATE:20260302')).toEqual([null])
   })
 
-  test('the times of a calendar property omit values that are not times', () => {
+  test('the times of a calendar property leave out values that are not times', () => {
     const { event } = read('SUMMARY:x')
     expect(timesOf(event.getFirstProperty('summary'), new Map())).toEqual([])
     expect(timesOf(null, new Map())).toEqual([])
@@ -274,7 +274,7 @@ test('an event counts as recurring if it has a recurrence rule or added times (R
   expect(recurs(read('DTSTART:20260302T100000Z').event)).toBe(false)
 })
 
-test('an event counts as recurring too often if it recurs each hour, minute or second', () => {
+test('an event counts as recurring too often if it recurs every hour, minute or second', () => {
   const often = (line: string) => isTooOften(read(line).event)
   const hours = Array.from({ length: 24 }, (_, hour) => hour).join()
   expect(often(`RRULE:FREQ=DAILY;BYHOUR=${hours}`)).toBe(true)
@@ -313,7 +313,7 @@ describe('the service stores the lines that define the instances of an event', (
     expect(timed[0]!.endMs - timed[0]!.startMs).toBe(7_200_000)
   })
 
-  test('a recurring event with a long pause shows its next instance, even if the search window contains none', () => {
+  test('a recurring event with a long pause shows its next instance, even if the search window contains no instance', () => {
     const years = (...lines: string[]) =>
       expand(source(...lines)!, WINDOW).map(({ local }) => local.slice(0, 10))
     const leapDay = 'DTSTART;VALUE=DATE:20240229'
@@ -326,7 +326,7 @@ describe('the service stores the lines that define the instances of an event', (
     expect(years(leapDay, 'RRULE:FREQ=YEARLY;BYMONTH=3;BYMONTHDAY=1')).toEqual(['2026-03-01'])
   })
 
-  test('if a recurring event has too many instances, the service keeps those around the present time', () => {
+  test('if a recurring event has too many instances, the service keeps the instances around the present time', () => {
     const rule = 'RRULE:FREQ=DAILY;BYHOUR=8,10,12,14,16,18'
     const often = source('DTSTART:20200101T080000Z', 'DURATION:PT1H', rule)!
     const nowMs = ms('2026-07-01T09:00:00')
@@ -381,7 +381,7 @@ describe('the service stores the lines that define the instances of an event', (
     const added = 'RDATE:20260302T100000Z'
     const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
     const room = 100_000 - source(...start)!.length
-    // A long parameter in the last line fills the characters for which no whole line is left.
+    // A long parameter in the last line fills the rest, which is too short for a whole line.
     const filled = (length: number) => added.replace(':', `;X-A=${'x'.repeat(length - 5)}:`)
     const lineLength = added.length + 2
     const lines = [...start, ...Array(Math.floor(room / lineLength) - 2).fill(added)]

@@ -1,5 +1,6 @@
 /**
- * Reads calendar files in the layouts of common calendar programs, and exchanges calendar files with other libraries.
+ * Tests calendar files in the layouts of common calendar programs, and the exchange of calendar files with other
+ * libraries.
  */
 import { describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
@@ -67,7 +68,7 @@ test('a meeting from Outlook is read with its Windows time zone, its attendees‚Ä
   ])
 })
 
-test('a recurring Outlook event with its own time zone lacks the excluded day and has the moved instance', async () => {
+test('a recurring Outlook event with a time zone of its own lacks the excluded day and has the moved instance', async () => {
   const [series, moved] = await layout('outlookSeries')
   expect(series!.start).toEqual({
     at: '2030-03-04T04:00:00.000Z',
@@ -142,7 +143,7 @@ const timetable = (...zoneLines: string[]) =>
 const sourcesOf = (text: string) =>
   readCalendar(Buffer.from(text), NOW_MS).map(({ source }) => source)
 
-test('all series of a timetable in its own time zone stay series', () => {
+test('all series in the calendar file of a timetable stay series, although the file defines its own time zone', () => {
   const sources = sourcesOf(timetable(`COMMENT:${'x'.repeat(3_000)}`))
   expect(sources.map((source) => expand(source!, WINDOW).length)).toEqual(
     Array(INVITES_MAX).fill(10),
@@ -286,8 +287,8 @@ test('for 300 random recurrence rules, the library node-ical finds the same inst
       end: { local: end, zone },
     })
     const [invite] = readCalendar(Buffer.from(written), NOW_MS)
-    // Calendar libraries disagree whether the start time of a series is an instance if the recurrence rule does not
-    // produce this time. This service counts the start of a series as an instance.
+    // Calendar libraries disagree whether the start of a series is an instance if the recurrence rule does not produce
+    // it. This service counts the start as an instance.
     const ours = expand(invite!.source!, { ...WINDOW, max: 2_000 })
       .map(({ startMs }) => new Date(startMs).toISOString())
       .filter((at) => at !== invite!.start!.at)
@@ -371,7 +372,7 @@ print(json.dumps(calendar.to_ical().decode()))`
       expect(invite).toMatchObject({
         uid: 'python@example.com',
         summary: 'Schl√ºssel, "drei"; viele',
-        // The Python library icalendar writes the short name of the time zone.
+        // The Python library icalendar writes only the short name of the time zone.
         start: { at: '2030-03-18T09:00:00.000Z', zone: 'CET' },
         recurrence: {
           next: [

@@ -1,4 +1,4 @@
-/** Tests which link in a calendar event counts as the link to its online meeting. */
+/** Tests which link in a calendar event counts as the link to the event's online meeting. */
 import { describe, expect, test } from 'bun:test'
 import { meetingLink } from '../../../../shared/mail/calendar/meetingLink.ts'
 
@@ -70,7 +70,7 @@ describe('a calendar text may contain a meeting link', () => {
     }
   })
 
-  test('a meeting link is found even after other links, and the first text with a meeting link decides', () => {
+  test('a meeting link is found even after other links, and the first text that contains a meeting link decides', () => {
     expect(inText('https://a.example/ and', `see ${ROOM}`, 'https://zoom.us/j/1')).toBe(ROOM)
     expect(inText(`https://a.example/ ${ROOM}`)).toBe(ROOM)
   })
@@ -89,6 +89,6 @@ describe('a calendar text may contain a meeting link', () => {
   })
 })
 
-test('an event that contains no links has no meeting link', () => {
+test('an event without links has no meeting link', () => {
   expect(meetingLink([], [])).toBeNull()
 })

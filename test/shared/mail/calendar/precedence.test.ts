@@ -19,7 +19,7 @@ const effect = (
   about: { isProven?: boolean; isCancellation?: boolean; series?: KnownSeries | null } = {},
 ) => effectOf(known, given, { isProven: true, isCancellation: false, series: null, ...about })
 
-test('the invitation with the higher SEQUENCE takes effect, even if the other invitation has a later DTSTAMP', () => {
+test('the invitation with the higher SEQUENCE takes effect, even if another invitation has a later DTSTAMP', () => {
   expect(compareRevisions({ sequence: 3, stampMs: 0 }, LATER)).toBeGreaterThan(0)
   expect(compareRevisions({ sequence: 1, stampMs: 9_999 }, LATER)).toBeLessThan(0)
   expect(compareRevisions(LATER, SAME)).toBeGreaterThan(0)
@@ -50,7 +50,7 @@ describe('the service judges a message of the proven organizer of an event', () 
     expect(effect(null, LATER, { series: CANCELLED })).toBe('new')
   })
 
-  test('a message about an instance takes effect if the recurring event still exists, or if only a stranger cancelled it', () => {
+  test('a message about an instance takes effect if its recurring event still exists, or if only a stranger cancelled this event', () => {
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isCancelled: false } })).toBe('new')
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isProven: false } })).toBe('new')
   })

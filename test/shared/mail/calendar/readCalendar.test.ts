@@ -142,7 +142,7 @@ test('an event’s status is its STATUS, or confirmed if STATUS is absent or unk
   expect(read().status).toBe('confirmed')
 })
 
-test('an event’s sequence is a whole number from 0; a larger one than 2147483647 counts as 2147483647, any other value as 0', () => {
+test('an event’s sequence is a whole number from 0 to 2147483647; a larger number counts as 2147483647, and any other value as 0', () => {
   expect(read('SEQUENCE:7').sequence).toBe(7)
   expect(read('SEQUENCE:0').sequence).toBe(0)
   expect(read('SEQUENCE:-1').sequence).toBe(0)
@@ -248,7 +248,7 @@ describe('the service reads the times of an event', () => {
     })
   })
 
-  test('an event without a time zone has times without a zone', () => {
+  test('an event without a time zone has times without a time zone', () => {
     expect(times('DTSTART:20260302T100000').start!.zone).toBeNull()
   })
 })
@@ -279,14 +279,14 @@ describe('the service reads the recurrence of an event', () => {
     expect([running.length, running[0]]).toEqual([10, '2026-03-01T23:00:00.000Z'])
   })
 
-  test('the recurrence of an event lists the starts within about five years', () => {
+  test('the recurrence of an event lists the starts of about the next five years', () => {
     const { next } = read('RRULE:FREQ=YEARLY').recurrence!
     expect(next.at(-1)).toBe('2031-03-02T10:00:00.000Z')
     const late = readAll('UID:u1', 'DTSTART:20260306T100000Z', 'RRULE:FREQ=YEARLY')[0]!
     expect(late.recurrence!.next.at(-1)).toBe('2030-03-06T10:00:00.000Z')
   })
 
-  test('if an event has only added times and no rule, the rule of its recurrence is an empty text', () => {
+  test('if an event has only added times and no recurrence rule, the rule in its recurrence is an empty text', () => {
     expect(read('RDATE:20260303T100000Z').recurrence).toEqual({
       rule: '',
       next: ['2026-03-02T10:00:00.000Z', '2026-03-03T10:00:00.000Z'],
@@ -329,7 +329,7 @@ describe('the service reads a person of an event', () => {
     expect(organizer(';EMAIL="a@b.example^nx":urn:x')).toBeNull()
   })
 
-  test('a person without a mail address, or with an address of more than 320 characters, is skipped', () => {
+  test('a person without a mail address, or with an address of more than 320 characters, is left out', () => {
     expect(organizer(':urn:uuid:1')).toBeNull()
     expect(organizer(':mailto:mira')).toBeNull()
     const address = (length: number) => 'mira@'.padEnd(length, 'a')

@@ -44,7 +44,10 @@ const zonesOf = (given: Partial<WrittenEvent>) =>
 const lines = (name: string, given: Partial<WrittenEvent>) =>
   request(given).filter((line) => line.startsWith(name))
 
-/** Mixes line ends and other control characters. The constant `PLAIN` holds what a reader should get. */
+/**
+ * Holds a text with line ends and other control characters. The constant `PLAIN` holds what a reader should get from
+ * it.
+ */
 const MIXED = 'a\r\nb\rc\u2028d\u2029e\u0085f\tg\0\v\u007fh'
 const PLAIN = 'a\nb\nc\nd\ne\nf\tgh'
 /** Matches a line end that is not CRLF, and each control character except tab. */
@@ -76,7 +79,7 @@ describe('the service writes an invitation (REQUEST)', () => {
     ])
   })
 
-  test('an invitation file has a description, a place, a link or a recurrence rule only if the caller gives one', () => {
+  test('an invitation file has a description, a place, a link or a recurrence rule only if the caller gives it', () => {
     const given = {
       description: 'Bring; charts',
       location: 'Pier 4',
@@ -217,7 +220,7 @@ describe('the service writes a reply to an invitation', () => {
   })
 })
 
-test('the service can write a time zone if the time zone library defines it', () => {
+test('the service can write a time zone only if the time zone library defines it', () => {
   expect(isWritableZone('Europe/Berlin')).toBe(true)
   expect(isWritableZone('Europe/Atlantis')).toBe(false)
 })

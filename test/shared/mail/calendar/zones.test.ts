@@ -27,7 +27,7 @@ function definition(tzid: string, location?: string): ICAL.Timezone {
   return new ICAL.Timezone({ component, tzid })
 }
 
-describe('the service finds the IANA name for a TZID', () => {
+describe('the service finds the IANA name for a TZID (name of a time zone)', () => {
   test.each([
     ['Europe/Berlin', 'Europe/Berlin'],
     [' Europe/Berlin ', 'Europe/Berlin'],
@@ -62,22 +62,22 @@ describe('the service finds the IANA name for a TZID', () => {
   })
 })
 
-describe('the service finds the time zone for a TZID', () => {
+describe('the service finds the time zone for a TZID (name of a time zone)', () => {
   test('a TZID with an IANA name means this IANA zone, even if the calendar file defines a zone with this name', () => {
     const zone = zoneOf('Europe/Berlin', definition('Europe/Berlin'))
     expect([zone.name, hourIn(zone)]).toEqual(['Europe/Berlin', '09:00'])
   })
 
-  test('a TZID that is a name of UTC means UTC', () => {
+  test('a TZID (name of a time zone) that is a name of UTC means UTC', () => {
     expect(zoneOf('GMT', undefined)).toBe(UTC)
   })
 
-  test('if a TZID is no known zone name, X-LIC-LOCATION in the zone’s definition gives the name', () => {
+  test('if a TZID (name of a time zone) is unknown, X-LIC-LOCATION in the zone’s definition gives the name', () => {
     const zone = zoneOf('Our office', definition('Our office', 'Asia/Tokyo'))
     expect([zone.name, hourIn(zone)]).toEqual(['Asia/Tokyo', '01:00'])
   })
 
-  test('if a TZID has no known zone name, its times use the offset that the calendar file defines, and have no zone name', () => {
+  test('if a TZID has no known zone name, its times have no zone name, and use the offset that the calendar file defines', () => {
     const zone = zoneOf('Our office', definition('Our office', 'Somewhere'))
     expect([zone.name, hourIn(zone)]).toEqual([null, '05:00'])
     expect(zoneOf('CET', definition('CET')).name).toBeNull()
@@ -130,7 +130,7 @@ describe('the service finds the time zone for a TZID', () => {
     expect(hourIn(zoneOf('EST5EDT', undefined))).toBe('15:00')
   })
 
-  test('if nothing is known about a TZID, the time is floating (a local time without a zone)', () => {
+  test('if nothing is known about a TZID (name of a time zone), the time is floating (a local time without a zone)', () => {
     for (const tzid of ['', 'Nowhere', 'XYZ', 'cet', 'CET1', 'Iran']) {
       expect(zoneOf(tzid, undefined)).toBe(FLOATING)
     }

@@ -55,7 +55,7 @@ const balanceOf = (address: Address) =>
 const sentByGasWallet = () =>
   till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
-describe('contract wallets from a factory that the operator allows', () => {
+describe('a contract wallet comes from a factory that the operator allows', () => {
   test('a wallet of an allowed factory (ERC-6492) is deployed and pays in one transaction, and later pays without the factory', async () => {
     const wallet = await newWallet()
     const before = await sentByGasWallet()
@@ -101,7 +101,7 @@ describe('contract wallets from a factory that the operator allows', () => {
   })
 })
 
-describe('wallets that cannot pay, for which the service sends no transaction and claims (stores) no payment', () => {
+describe('the service sends no transaction and stores no payment for a wallet that cannot pay', () => {
   const refused: [string, (wallet: Wallet) => Promise<string>, string][] = [
     [
       'a wallet of a factory that is not allowed',

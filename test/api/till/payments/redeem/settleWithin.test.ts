@@ -131,7 +131,7 @@ const claimed = (
     ...changes,
   })
 
-describe('presenting a payment', () => {
+describe('a caller presents a payment', () => {
   test('a payment is refused with its fault if it cannot be decoded, or if it does not meet the terms of the offer', async () => {
     const decoded = { ok: false, x402Version: 1, reason: 'invalid_payload', detail: '' } as const
     expect(await settleWithin(services(), offer(), decoded, 0)).toEqual({
@@ -219,7 +219,7 @@ describe('presenting a payment', () => {
   })
 })
 
-describe('payments that the service does not claim (store)', () => {
+describe('the service does not claim (store) a payment', () => {
   test('a payment that exceeds the daily limit is refused with this reason, and the service counts the refusal', async () => {
     const own = offer({}, await newProject(pool))
     expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
@@ -250,7 +250,7 @@ describe('payments that the service does not claim (store)', () => {
   })
 })
 
-describe('a payment header that has expired', () => {
+describe('a caller presents a payment header that has expired', () => {
   const EXPIRED = 'verify invalid_exact_evm_payload_authorization_valid_before'
 
   test('an expired payment header finds the payment that was made with it, if all values are the same', async () => {
@@ -298,7 +298,7 @@ function wrapped(signature: Hex): Hex {
   return `${encodeAbiParameters(parts, [FACTORY, '0x12', signature])}${MAGIC.slice(2)}`
 }
 
-describe('payments of a contract wallet', () => {
+describe('a contract wallet makes a payment', () => {
   /** Presents a payment, and then ends the payment's check on the chain as a worker would. */
   async function checked(
     payload: PaymentPayload,
@@ -391,7 +391,7 @@ describe('payments of a contract wallet', () => {
   })
 })
 
-describe('the stored claim of an authorization', () => {
+describe('the service stores the claim of an authorization', () => {
   test('a claimed payment stores the terms of the offer, and the signature in the form that is sent to the chain', async () => {
     const payload = { ...(await ofWallet()), x402Version: 2, paymentIdentifier: 'order-1' } as const
     const terms = { endpointId: 'se_1', matchKey: 'api.example.com/report' }

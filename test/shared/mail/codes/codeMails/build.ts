@@ -23,7 +23,7 @@ export type CodeMail = Content & { id: string }
 
 export type Layout = { name: string; make: (v: Voice, x: Values) => Content }
 
-/** Names the lines in the phrases of an invented service, in the order of the lines in the fixtures. */
+/** Names the lines of an invented service's phrases, in the order of the lines in the fixtures. */
 const FIELDS = [
   'brand',
   'subject',
@@ -120,8 +120,7 @@ export function valuesOf(name: string, language: string): Values {
       : pick(PLAIN[key]!)
   return {
     digits: (length) => draw('0123456789', length),
-    // A generated code of letters also contains at least one digit. Only the mail layout `letters-alone` has codes that
-    // contain no digits.
+    // A generated code of letters also contains at least one digit, except in the mail layout `letters-alone`.
     letters: (length) =>
       draw('ABCDEFGHJKLMNPQRSTUVWXYZ23456789', length - 2) + draw('2345678', 1) + draw('KQX', 1),
     pick,
@@ -140,7 +139,7 @@ export const site = ({ name }: Voice) => `https://${name.replace('.', '-')}.exam
 
 const isRightToLeft = ({ language }: Voice) => language === 'ar'
 
-/** Returns an HTML page in the form that mail builders use: tables in tables, and a hidden preview text. */
+/** Returns an HTML page in the form that mail builders produce: nested tables, and a hidden preview text. */
 export const page = (v: Voice, body: string, preview = '') =>
   `<!DOCTYPE html><html lang="${v.language}"${isRightToLeft(v) ? ' dir="rtl"' : ''}><head><meta charset="utf-8"><title>${escaped(v.brand)}</title><style>body{color:#333333;background:#f4f4f7}.btn{background:#482913;color:#ffffff}@media (max-width:600px){.c{width:100%!important}}</style></head><body>${
     preview === ''

@@ -1,13 +1,13 @@
 /**
- * Generates random test mails with numbers of every kind beside words that usually announce a one-time code. In these
- * mails none of the numbers is a code. Half of the templates are reserved for tests, so the weights of the extraction
- * rules are learned without these templates.
+ * Generates random test mails with numbers of every kind beside words that usually announce a one-time code. None of
+ * these numbers is a code. Half of the templates are reserved for tests, so the weights of the extraction rules are
+ * learned without them.
  */
 import { createRandom, type Random } from '../../../../chaos/random.ts'
 import { type CodeMail, coded, hashOf, VOICES, valuesOf } from './build.ts'
 
 /**
- * Holds sentences and lines for test mails. In these texts `{n}` stands for n digits, and `{A}` for letters and digits.
+ * Holds sentences and lines for test mails, in which `{n}` stands for n digits, and `{A}` for letters and digits.
  */
 const TEMPLATES = [
   'Your code review #{5} was approved. Reviewers left 12 comments on build {6}.',
