@@ -47,13 +47,13 @@ describe('the service reads the value of an email rule', () => {
 })
 
 describe('the email rules decide about an address', () => {
-  test('email rules allow an address if no rule has the scope of the question (such as SEND)', () => {
+  test('email rules allow an address if no rule has the requested scope (such as SEND)', () => {
     expect(isAllowed([], 'SEND', 'ada@shop.example')).toBe(true)
     expect(isAllowed(rules('BLOCK REPLY ada@shop.example'), 'SEND', 'ada@shop.example')).toBe(true)
     expect(isAllowed(rules('ALLOW REPLY bob@shop.example'), 'SEND', 'ada@shop.example')).toBe(true)
   })
 
-  test('the email rule for an address counts before the rule for its domain, in any order of the rules', () => {
+  test('the email rule for an address has priority over the rule for its domain, in any order of the rules', () => {
     for (const [own, domain, allowed] of [
       ['ALLOW', 'BLOCK', true],
       ['BLOCK', 'ALLOW', false],
@@ -115,7 +115,7 @@ describe('the email rules decide about a message before its sender is authentica
     expect(refused(other, ADA, ['bob@shop.example'])).toBe(true)
   })
 
-  test('a message is refused if the allow list lacks one of its authors, unless the message is a proven bounce', () => {
+  test('if there is an allow list, a message is refused if the list lacks one of its authors, unless the message is a proven bounce', () => {
     const list = rules(allow(ADA))
     expect(refused(list, SPAM, [ADA])).toBe(false)
     for (const from of [[SPAM], [ADA, SPAM]]) {
@@ -132,7 +132,7 @@ describe('the email rules decide about a message before its sender is authentica
     expect(refused(rules(block(SPAM)), '', [])).toBe(false)
   })
 
-  test('email rules of other scopes do not refuse a received message', () => {
+  test('email rules of other scopes do not affect a received message', () => {
     const list = rules(`BLOCK SEND ${ADA}`, 'ALLOW REPLY other@shop.example')
     expect(refused(list, ADA, [ADA])).toBe(false)
   })
@@ -144,7 +144,7 @@ describe('the email rules decide about a message after its sender was authentica
   const admitted = (list: readonly Rule[], from: string, facts: Partial<typeof FACTS> = {}) =>
     admit(list, { envelopeFrom: ADA, from: [from] }, { ...FACTS, ...facts })
 
-  test('if there is no allow list, a message is stored whoever wrote it', () => {
+  test('without an allow list, a message from any author is stored', () => {
     expect(admitted([], ADA)).toBe('store')
     expect(admitted(rules(block('spam@bad.example')), ADA, { isProvenBounce: true })).toBe('store')
     expect(admitted(rules(`ALLOW SEND ${ADA}`, `ALLOW REPLY ${ADA}`), 'bob@b.example')).toBe(
@@ -159,14 +159,14 @@ describe('the email rules decide about a message after its sender was authentica
     expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
   })
 
-  test('with an allow list, the service stores only facts of a proven bounce, unless the allow list names its proven author', () => {
+  test('with an allow list, only facts of a proven bounce are stored, unless the allow list contains its proven author', () => {
     const list = rules(allow(ADA))
     for (const from of [ADA, 'bob@b.example'])
       expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')
     expect(admitted(list, ADA, { isProvenBounce: true, isAligned: true })).toBe('store')
   })
 
-  test('a message waits for DNS answers only if an allow list names the message’s author', () => {
+  test('a message waits for DNS answers only if an allow list contains its author', () => {
     const list = rules(allow(ADA))
     expect(admitted(list, ADA, { isUnsure: true })).toBe('later')
     expect(admitted(list, 'bob@b.example', { isUnsure: true })).toBe('discard')

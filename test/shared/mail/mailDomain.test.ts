@@ -57,7 +57,7 @@ test('the check of a mail domain compares only the significant part of each DNS 
   }
 })
 
-test('only required DNS records decide about a mail domain; if a query gets no answer and none is missing, the verdict is unknown', () => {
+test('only required DNS records decide about a mail domain; if a query gets no answer and no record is missing, the verdict is unknown', () => {
   const ok = { status: 'ok', detail: '' } as const
   const missing = { status: 'missing', detail: '' } as const
   const all: Findings = { ownership: ok, mx: ok, dkim: ok, spf: missing, dmarc: missing }

@@ -58,7 +58,7 @@ test('the References header is read despite other text between the Message-IDs, 
   ])
 })
 
-test('the nearest ancestor of a message comes first in the list of its ancestors, and the message itself is not in the list', () => {
+test('the list of a message’s ancestors begins with the nearest one, and does not contain the message itself', () => {
   expect(
     ancestors({
       messageId: '<me@x>',

@@ -8,7 +8,7 @@ import {
 
 const URL_ = 'https://app.example/client.json'
 
-describe('a client id is the URL of a metadata document', () => {
+describe('the URL of a metadata document can be a client id', () => {
   const ofLength = (length: number) => 'https://app.example/'.padEnd(length, 'a')
 
   test.each([URL_, 'https://app.example/a?b=c', 'https://app.example:8443/a', ofLength(500)])(
@@ -45,7 +45,7 @@ describe('the service reads a client metadata document', () => {
       ...changes,
     })
 
-  test('a client metadata document gives the name and the redirect URIs of the OAuth client', () => {
+  test('a client metadata document states the name and the redirect URIs of the OAuth client', () => {
     expect(readClientDocument(URL_, text())).toEqual({
       name: 'App',
       redirectUris: ['https://app.example/callback'],

@@ -25,7 +25,7 @@ test.each(['admin', 'mail:Read', 'mail:read,mail:send', '__proto__'])(
   (text) => expect(read(text)).toBeNull(),
 )
 
-test('an OAuth app that requests one-time codes also requests to read mail, because an owner grants codes only with mail', () => {
+test('an OAuth app that requests one-time codes also gets the request to read mail, because an owner grants codes only with mail', () => {
   expect(read('mail:codes')).toEqual(['mail:read', 'mail:codes'])
 })
 

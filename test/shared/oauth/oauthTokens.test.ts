@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { fitsChallenge, isChallenge, isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
 
-describe('a new token of OAuth', () => {
+describe('the service makes a new OAuth token', () => {
   test.each(['access', 'refresh', 'code'] as const)(
     'a new OAuth token of the kind %s is recognised as this kind only',
     (kind) => {
@@ -24,8 +24,8 @@ describe('a new token of OAuth', () => {
   })
 })
 
-describe('a code verifier of PKCE', () => {
-  // The values are from RFC 7636, appendix B.
+describe('the service checks a PKCE code verifier', () => {
+  // These values are from RFC 7636, appendix B.
   const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
   const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 

@@ -3,8 +3,8 @@ import { createBatcher } from '../../../shared/process/batcher.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Starts a batcher, which collects items and runs one statement for each batch of items. Each statement of the batcher
- * runs until the test ends the statement.
+ * Starts a batcher, which collects items and runs one statement for each batch of items. Each statement runs until the
+ * test ends it.
  */
 function startBatcher(lateMs: number) {
   const batches: { items: number[]; end: () => void }[] = []
@@ -49,7 +49,7 @@ test('a slow statement of one batch does not delay the items of other batches in
   expect(await stuck).toBe(2)
 })
 
-test('a batcher runs the items with the lowest rank first, and puts only items with similar ranks into one statement', async () => {
+test('a batcher runs the items with the lowest rank first, and combines only items with similar ranks in one statement', async () => {
   const batches: number[][] = []
   let end = () => {}
   const batcher = createBatcher({
@@ -83,7 +83,7 @@ test('the batcher’s function drain waits for all statements that are running',
   })
   batches[0]!.end()
   await first
-  // The batcher handles the end of a statement before the next round of the event loop.
+  // One round of the event loop is enough for the batcher to handle the end of a statement.
   await new Promise((resolve) => setImmediate(resolve))
   expect(isDrained).toBe(false)
   batches[1]!.end()

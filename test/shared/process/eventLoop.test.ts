@@ -27,7 +27,6 @@ test('a real block of the event loop is measured', async () => {
   await new Promise((resolve) => setTimeout(resolve, 50))
   const end = performance.now() + 120
   while (performance.now() < end);
-  // The histogram of the event loop delay records a delay only when the histogram's own timer fires. The timer fires
-  // late.
+  // The histogram of the event loop delay records a delay only when its own timer fires, which happens late.
   while (delay.longestMs() < 90) await new Promise((resolve) => setTimeout(resolve, 5))
 })

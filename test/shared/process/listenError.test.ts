@@ -16,7 +16,7 @@ test.each([
   expect(error.message).toMatch(message)
 })
 
-test('an error of another kind while listening on an address is returned unchanged', () => {
+test('if listening on an address fails with an error of another kind, the error is returned unchanged', () => {
   for (const error of [coded('EMFILE'), new Error('x'), { code: 'EACCES' }, 'EACCES', undefined]) {
     expect(listenError(error, ADDRESS)).toBe(error)
   }

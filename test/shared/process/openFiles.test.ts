@@ -3,8 +3,7 @@ import { watchOpenFiles } from '../../../shared/process/openFiles.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Starts to watch the file descriptors of a process that has the given limit. The watched log lines appear in the list
- * `lines`.
+ * Starts to watch the file descriptors of a process with the given limit. `lines` collects the log lines.
  */
 function watch(limit: number | null) {
   const lines: [string, object, string][] = []
@@ -36,7 +35,7 @@ function watch(limit: number | null) {
 const SHORT = 'open files run out: connections wait; raise the limit (ulimit -n)'
 const FREE = 'open files are free again'
 
-test('a process that has opened 90 % of its allowed files logs one error, and another line when it is below 80 % again', async () => {
+test('a process logs an error when it has opened 90 % of its allowed files, and another line when it is below 80 % again', async () => {
   const { lines, open } = watch(10_000)
   await open(8_999)
   expect(lines).toEqual([])
@@ -50,7 +49,7 @@ test('a process that has opened 90 % of its allowed files logs one error, and an
   expect(lines).toHaveLength(3)
 })
 
-test('if a process cannot count its open files, it counts all allowed files as open', async () => {
+test('if a process cannot count its open files, the watch assumes that all allowed files are open', async () => {
   const { lines, open } = watch(10_000)
   await open(Number.POSITIVE_INFINITY)
   expect(lines).toEqual([['error', { open: 10_000, limit: 10_000 }, SHORT]])

@@ -1,4 +1,4 @@
-/** Tests work that a process repeats at intervals. */
+/** Tests functions that a process repeats at intervals. */
 import { expect, test } from 'bun:test'
 import { repeat } from '../../../shared/process/pause.ts'
 import { waitFor } from '../../support/waitFor.ts'

@@ -15,8 +15,8 @@ const mandate = (changes: Partial<MandateBounds> = {}): MandateBounds => ({
   ...changes,
 })
 
-describe('the service decides at which places a mandate permits payments', () => {
-  test('a mandate (permission to pay) permits payments at a place if it names the host or the resource of this place', () => {
+describe('the service decides where a mandate (permission to pay) permits payments', () => {
+  test('a mandate (permission to pay) permits payments at a host or a resource that it names', () => {
     expect(covers(mandate({ hosts: ['other.example', 'seller.example'] }), PLACE)).toBe(true)
     expect(covers(mandate({ resources: [RESOURCE] }), PLACE)).toBe(true)
     expect(covers(mandate({ hosts: ['seller.example'], resources: [RESOURCE] }), PLACE)).toBe(true)
@@ -25,13 +25,13 @@ describe('the service decides at which places a mandate permits payments', () =>
     expect(covers(mandate(), PLACE)).toBe(false)
   })
 
-  test('a mandate permits payments only on the mandate’s own chain', () => {
+  test('a mandate (permission to pay) permits payments only on its own chain', () => {
     const bounds = mandate({ hosts: ['seller.example'], resources: [RESOURCE] })
     expect(covers(bounds, { ...PLACE, network: 'base-sepolia' })).toBe(false)
   })
 })
 
-describe('the service checks a payment against a mandate', () => {
+describe('the service checks a payment against a mandate (permission to pay)', () => {
   test('a payment may not exceed the amount that the mandate allows for a single payment', () => {
     const bound = (amountAtomic: bigint) => brokenBound(mandate(), { payTo: PAYEE, amountAtomic })
     expect([100n, 101n].map(bound)).toEqual([null, 'mandate_exceeded'])

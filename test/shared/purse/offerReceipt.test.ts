@@ -98,7 +98,7 @@ const judgeBoth = async (kind: 'offer' | 'receipt', changes: object, subject = S
 const BOTH_VALID: ProofVerdict[] = ['valid', 'valid']
 const BOTH_MISMATCH: ProofVerdict[] = ['mismatch', 'mismatch']
 
-describe('the service stores a proof that a seller signed', () => {
+describe('the service stores an offer or receipt that a seller signed', () => {
   test('a signed proof in JWS form is stored as its text, with at most 8,192 characters', () => {
     expect(keptProof({ format: 'jws', signature: 'a.b.c' })).toBe('a.b.c')
     expect(keptProof({ signature: 'a.b.c', more: 1 })).toBe('a.b.c')
@@ -172,7 +172,7 @@ describe('the service checks a signed offer', () => {
 })
 
 describe('the service checks the signer of an EIP-712 proof', () => {
-  test('a text that only begins like an EIP-712 proof is invalid, and causes no error, because the payment is already made', async () => {
+  test('a text that only begins like an EIP-712 proof is invalid, but causes no error, because the payment is already made', async () => {
     for (const signature of ['{', '{}', '{"payload":7}', '{"signature":"0x"}'])
       expect([signature, await judge('receipt', keptProof({ signature })!)]).toEqual([
         signature,
@@ -246,7 +246,7 @@ describe('the service checks the signer of a JWS', () => {
       expect([kept, await judge('receipt', kept, findKey)]).toEqual([kept, 'invalid'])
   })
 
-  test('a JWS stays unchecked if its key is not found or does not fit the algorithm', async () => {
+  test('a JWS stays unchecked if its key is not found or does not match the algorithm', async () => {
     const kept = await jwsOf(RECEIPT)
     expect(await judge('receipt', kept, async () => null)).toBe('unchecked')
     const broken: FindKey = async () => ({ jwk: { kty: 'OKP' } as JWK, isOfHost: true })

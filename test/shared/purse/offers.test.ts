@@ -252,7 +252,7 @@ describe('a purse refuses an offer and states the reason', () => {
     expect(windows).toEqual([15, 119, 120, 120, 120])
   })
 
-  test('a purse refuses an offer whose resource is a URL of another host', () => {
+  test('a purse refuses an offer whose resource is at another host', () => {
     const withUrl = (url: unknown) => reasonOf({}, { resource: { url } })
     for (const url of [
       ...['http://other.example/weather', 'https://seller.example:8443/', 'HTTPS://other.example/'],

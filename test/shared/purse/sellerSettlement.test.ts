@@ -18,14 +18,14 @@ const read = (value: unknown) => readSellerSettlement(base64(JSON.stringify(valu
 const withReceipt = (receipt: unknown) => ({ 'offer-receipt': { info: { receipt } } })
 
 describe('a buyer reads the settlement header of a seller', () => {
-  test('the header in which a seller states the settlement is a JSON object in base64', () => {
+  test('a seller’s settlement header is a JSON object in base64', () => {
     expect(read({})).toEqual(NONE)
     for (const header of [null, '', 'no base64', base64('{')])
       expect(readSellerSettlement(header)).toBeNull()
     for (const value of [null, 7, [], 'text']) expect(read(value)).toBeNull()
   })
 
-  test('the header in which a seller states the settlement has at most 16,384 characters', () => {
+  test('a seller’s settlement header has at most 16,384 characters', () => {
     const header = base64('{}').padEnd(16_384, '=')
     expect(readSellerSettlement(header)).toEqual(NONE)
     expect(readSellerSettlement(`${header}=`)).toBeNull()
@@ -64,7 +64,7 @@ describe('a buyer reads the settlement header of a seller', () => {
 describe('a buyer repeats a paid request', () => {
   const pending = { ...NONE, errorReason: 'settlement_pending' }
 
-  test('a buyer repeats a paid request if no response comes, or if the response leaves open whether the payment counts', () => {
+  test('a buyer repeats a paid request if no response comes, or if the response does not tell whether the payment counts', () => {
     for (const status of [null, 408, 425, 429, 500, 503, 599])
       expect([status, isUndecided(status, null)]).toEqual([status, true])
     for (const status of [200, 400, 402, 403, 407, 409, 424, 426, 428, 430, 499])

@@ -88,7 +88,7 @@ describe('a purse checks a sign-in challenge', () => {
     expect([-300_001, -300_000, 60_000, 60_001].map(isTimely)).toEqual([false, true, true, false])
   })
 
-  test('a sign-in challenge is valid before its `expirationTime`, and from its `notBefore` on', () => {
+  test('a sign-in challenge is valid from its `notBefore` until its `expirationTime`', () => {
     const shifts = [-1, 0, 1]
     expect(shifts.map((ms) => isRead({ expirationTime: at(ms) }))).toEqual([false, false, true])
     expect(shifts.map((ms) => isRead({ notBefore: at(ms) }))).toEqual([true, true, false])

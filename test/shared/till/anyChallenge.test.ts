@@ -1,5 +1,6 @@
 /**
- * Tests which x402 challenges of other sellers the service recognises, and which payment addresses the challenges name.
+ * Tests which x402 challenges of other sellers the service recognises, and which payment addresses these challenges
+ * contain.
  */
 import { describe, expect, test } from 'bun:test'
 import { challengePayees, challengeVersions } from '../../../shared/till/anyChallenge.ts'
@@ -34,7 +35,7 @@ describe('the service recognises the x402 version of a challenge', () => {
     expect(challengeVersions('{', 'no base64')).toEqual([])
   })
 
-  test('a challenge counts for an x402 version only if a payment option has every required member of this version', () => {
+  test('a challenge counts for an x402 version only if it has a payment option with every required member of this version', () => {
     for (const member of Object.keys(V1))
       expect([member, versions(v1([{ ...V1, [member]: undefined }]))]).toEqual([member, []])
     for (const member of Object.keys(V2))
@@ -60,7 +61,7 @@ describe('the service recognises the x402 version of a challenge', () => {
 })
 
 describe('the service reads the payees of a challenge', () => {
-  test('the payees of a challenge are collected from body and header in lower case, each once', () => {
+  test('the payees of a challenge are collected from body and header in lower case, each of them once', () => {
     const other = `0x${'12'.repeat(20)}`
     expect(payees(v1(), v2([V2, { payTo: other }]))).toEqual([PAYEE.toLowerCase(), other])
     expect(payees(v1([{ payTo: other }, V1]))).toEqual([other, PAYEE.toLowerCase()])

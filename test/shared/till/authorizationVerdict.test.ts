@@ -41,7 +41,7 @@ describe('verifyAuthorization judges a signed payment', () => {
       const verdict = await judge({ payload: withSignature(payload, spelling) })
       expect(verdict).toEqual({ kind: 'valid', network: SEPOLIA, signature })
     }
-    // The same address in upper case and in lower case counts as one address.
+    // The same address in upper case and lower case counts as one address.
     const lower = { payTo: payTo.toLowerCase(), asset: requirement.asset.toLowerCase() }
     expect((await judge({ requirement: lower })).kind).toBe('valid')
   })
@@ -129,7 +129,7 @@ describe('verifyAuthorization judges a signed payment', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_payment' })
   })
 
-  test('the EIP-712 domain comes from the network, not from the seller’s payment requirement', async () => {
+  test('the EIP-712 domain comes from the network, and not from the seller’s payment requirement', async () => {
     const wrong = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const verdict = await judge({
       payload: await payment({}, wrong),
@@ -234,7 +234,7 @@ describe('verifyAuthorization judges a signed payment', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_exact_evm_payload_signature' })
   })
 
-  test('a payment signed with another key is invalid, unless a contract wallet accepts the signature', async () => {
+  test('a payment signed with another key is invalid, unless a contract wallet may accept the signature', async () => {
     const stranger = privateKeyToAccount(`0x${'42'.repeat(32)}`)
     const payload = await payment()
     const signature = await stranger.signTypedData(authorizationTypedData(authorization, SEPOLIA))

@@ -5,7 +5,7 @@ import { receiptKey } from '../../../shared/till/receiptKey.ts'
 
 const hex = (text: string) => Buffer.from(text, 'hex')
 
-/** Holds the seed, the message and the signature of the tests 1 to 3 in RFC 8032 §7.1. */
+/** Holds the seeds, messages and signatures of the tests 1 to 3 in RFC 8032 §7.1. */
 const VECTORS = [
   [
     '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
@@ -38,7 +38,7 @@ test('Ed25519 signatures equal the signatures of @noble/ed25519, and @noble/ed25
     const message = crypto.getRandomValues(new Uint8Array(n * 7))
     const signature = signEd25519(message, seed)
     expect(signature.equals(sign(message, seed))).toBe(true)
-    // The second call of signEd25519 takes the private key from the cache that the first call has filled.
+    // The second call of signEd25519 uses the private key that the first call has stored in the cache.
     expect(signEd25519(message, seed).equals(signature)).toBe(true)
   }
   const [seed, message, signature] = VECTORS[1]

@@ -40,14 +40,14 @@ const PAYLOAD = {
 }
 
 describe('the service rebuilds the header of a stored payment', () => {
-  test('a payment header of x402 version 1 that is rebuilt from the database has the scheme, the chain and the payload', () => {
+  test('a rebuilt payment header of x402 version 1 has the scheme, the chain and the payload of the stored payment', () => {
     expect(written({ paymentIdentifier: 'pay-1' })).toEqual({
       name: 'X-PAYMENT',
       content: { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: PAYLOAD },
     })
   })
 
-  test('a payment header of x402 version 2 that is rebuilt from the database has the resource, the accepted terms and the payload', () => {
+  test('a rebuilt payment header of x402 version 2 has the resource, the accepted terms and the payload of the stored payment', () => {
     const { name, content } = written({ x402Version: 2 })
     const { accepted, ...rest } = content
     expect(name).toBe('PAYMENT-SIGNATURE')

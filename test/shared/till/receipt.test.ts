@@ -41,7 +41,7 @@ const body: ReceiptBody = {
 }
 const receipt = signReceipt({ body, key: signing })
 
-test('for the same receipts, signReceipt makes the same signatures as the library @noble/ed25519', () => {
+test('signReceipt makes the same signatures as the library @noble/ed25519', () => {
   for (let n = 0; n < 50; n++) {
     const key = receiptKey({ seed: crypto.getRandomValues(new Uint8Array(32)), did: DID })
     const own = { ...body, paymentId: `pay_${n}`, endpointId: n % 2 === 0 ? null : `se_${n}` }

@@ -76,7 +76,7 @@ describe('a number has the shape of a code', () => {
     expect(valuesOf('482–913')).toEqual(['482913'])
   })
 
-  test('a number of four digits that may be a year is marked as such', () => {
+  test('a number of four digits that may be a year is marked as a possible year', () => {
     expect(traits('1999')).toEqual(['isYear'])
     expect(traits('2026')).toEqual(['isYear'])
     expect(traits('1899')).toEqual([])
@@ -196,7 +196,7 @@ describe('letters and digits together have the shape of a code', () => {
     expect(valuesOf('Use Tb4XgQ9zLwY2 now')).toEqual([])
   })
 
-  test('a candidate for a one-time code that looks like a voucher or an issue number is marked as such', () => {
+  test('a candidate for a one-time code that looks like a voucher or an issue number is marked as such a number', () => {
     expect(traits('WELCOME15')).toEqual(['isWeak'])
     expect(traits('OPS-4821')).toEqual(['isKey'])
     expect(valuesOf('ABC-4821')).toEqual(['ABC-4821'])
@@ -204,7 +204,7 @@ describe('letters and digits together have the shape of a code', () => {
     expect(valuesOf('24-HOUR')).toEqual([])
   })
 
-  test('letters before the digits of a one-time code are dropped, but a document number keeps its letters', () => {
+  test('the letters before the digits of a one-time code are dropped, but a document number keeps its letters', () => {
     expect([valuesOf('G-482913'), traits('G-482913')]).toEqual([['482913'], []])
     expect([valuesOf('GC-482913'), traits('GC-482913')]).toEqual([['482913'], ['isKey']])
     expect(valuesOf('INV-93174')).toEqual(['INV-93174'])

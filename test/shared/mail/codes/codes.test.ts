@@ -37,7 +37,7 @@ describe('the service finds one-time codes in a mail', () => {
     },
   )
 
-  test('a code of letters and digits below a sentence is found in Georgian', () => {
+  test('a code of letters and digits below a sentence is found in a Georgian mail', () => {
     const text = 'გადაამოწმეთ თქვენი ელფოსტის მისამართი შემდეგი კოდის შეყვანით\n\nT4hV9qLe\n'
     expect(valuesOf(text, 'ელფოსტის გადამოწმება')).toEqual(['T4hV9qLe'])
   })
@@ -67,7 +67,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf(text, 'Confirm your e-mail')).toEqual([])
   })
 
-  test('a number is a one-time code if its line says to enter the number, even without the word code', () => {
+  test('a number is a one-time code if its line says to enter it, even without the word code', () => {
     expect(valuesOf('Enter 482913 to sign in.')).toEqual(['482913'])
     expect(valuesOf('We have 482913 members.')).toEqual([])
   })
@@ -79,7 +79,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('Your OTP for login is:-482913')).toEqual(['482913'])
   })
 
-  test('a number alone on a line below a title such as Confirm your e-mail is a one-time code', () => {
+  test('a number alone on a line below a title such as "Confirm your e-mail" is a one-time code', () => {
     const text = 'Confirm your e-mail\n\n7719'
     expect(findCodes({ subject: 'Mail', text, html: null }).map(({ value }) => value)).toEqual([
       '7719',
@@ -94,7 +94,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('We mended faults, but send no code:\n1. CVE-2025-20881')).toEqual([])
   })
 
-  test('a list of long backup codes is found, but not two long words, a list of hashes, or words of unequal length', () => {
+  test('a list of long backup codes is found; two long words, a list of hashes, or words of unequal length are not such a list', () => {
     const codes = ['09a81f8dd993dc59', 'fa750b9d03637250', '6866ed166bcd5744']
     const list = codes.join('\n')
     expect(valuesOf(`Use one of the following backup codes to log in:\n\n${list}`)).toEqual(codes)
@@ -109,7 +109,7 @@ describe('the service finds one-time codes in a mail', () => {
     }
   })
 
-  test('the number of a report beside an exit code in Galician is no code', () => {
+  test('a number in a report beside an exit code in Galician is no code', () => {
     expect(
       valuesOf(
         'A petición #48213 actualizouse.\nO informe mensual 202505 non remata; código de saída 137.',
@@ -123,7 +123,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('Your backup codes come by post.\nCall 0800 1234 5678')).toEqual([])
   })
 
-  test('a number of a product, an error, a parcel or a machine is no one-time code if the mail tells no purpose of a code', () => {
+  test('if a mail does not say what a code is for, a number of a product, an error, a parcel or a machine is no one-time code', () => {
     const notices = [
       'Your parcel with the number 48170 was sent.\nThe carrier is DHL.\nTracking code: KX4M71PT\nOrder: 217463',
       'Alert\nsummary: 482913 responses with code 503 in 10 minutes\nseverity: critical\ninstance: edge-3',
@@ -150,7 +150,7 @@ describe('the service finds one-time codes in a mail', () => {
     },
   )
 
-  test('a number at the end of a line is no one-time code if the sentence before it names no code', () => {
+  test('a number at the end of a line is no one-time code if the sentence before it mentions no code', () => {
     expect(valuesOf('We have moved to our new office. 583204')).toEqual([])
   })
 
@@ -161,7 +161,7 @@ describe('the service finds one-time codes in a mail', () => {
     },
   )
 
-  test('a long code is found only if a link contains the same code and the words before the code call it a code', () => {
+  test('a long code is found only if a link contains it too, and the words before the code call it a code', () => {
     const link = 'https://a.example/register/q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf'
     const shown = (words: string) => valuesOf(`Confirm: ${link}\n${words}`)
     const code = 'q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf'
@@ -172,7 +172,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf(`Your activation code is:\n\n${code}`)).toEqual([])
   })
 
-  test('the word "your" may stand between a label and its code in Thai, Hebrew and Vietnamese', () => {
+  test('in Thai, Hebrew and Vietnamese, the word "your" may stand between a label and its code', () => {
     expect(valuesOf('รหัสยืนยันของคุณคือ: 9b04e7d1')).toEqual(['9b04e7d1'])
     expect(valuesOf('קוד האימות שלך הוא: 4718')).toEqual(['4718'])
     expect(valuesOf('Mã xác nhận của bạn là 4718')).toEqual(['4718'])
@@ -185,7 +185,7 @@ describe('the service finds one-time codes in a mail', () => {
     ])
   })
 
-  test('a numbered label such as PIN1 and the name of the sender’s host are not one-time codes', () => {
+  test('neither a numbered label such as PIN1 nor the host name of the sender is a one-time code', () => {
     const label = 'Please enter the code PIN1: 41907385'
     expect(findCodes({ subject: '', text: label, html: null }).map(({ value }) => value)).toEqual([
       '41907385',
@@ -234,7 +234,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('認証コード: 483920\n\n〒113-0033 東京都文京区')).toEqual(['483920'])
   })
 
-  test('a code that is found has a kind, a value, a confidence, and the mail part and line where it was found', () => {
+  test('a found code has a kind, a value, a confidence, and the mail part and line in which it was found', () => {
     expect(codesOf('Hello,\n\nyour verification code is 482 913.\n')).toEqual([
       {
         kind: 'numeric',
@@ -333,14 +333,14 @@ describe('the service finds links in a mail', () => {
     ])
   })
 
-  test('a tracking link keeps its address, and the words of its button decide the purpose', () => {
+  test('a tracking link keeps its address, and the words of its button decide its purpose', () => {
     const href = 'https://click.mailer.example/ls/click?upn=u001Xy7Kd02mQp'
     expect(linksOf(`<a href="${href}">Confirm email</a>`)).toMatchObject([
       { href, purpose: 'verify' },
     ])
   })
 
-  test('a link has the purpose `other` if the page looks the same for every visitor', () => {
+  test('a link has the purpose `other` if its page looks the same for every visitor', () => {
     expect(linksOf('<a href="https://a.example/login">Log in</a>')).toMatchObject([
       { purpose: 'other' },
     ])
@@ -351,7 +351,7 @@ describe('the service finds links in a mail', () => {
     expect(linksOf(hrefs.map((href) => `<a href="${href}">Verify</a>`).join(''))).toEqual([])
   })
 
-  test('if a mail has too many links, links with a purpose are kept first, and their number and total bytes are limited', () => {
+  test('if a mail has too many links, the service keeps links with a purpose first, and limits their number and total bytes', () => {
     const others = Array.from({ length: 400 }, (_, n) => `<a href="https://a.example/${n}">n</a>`)
     const links = linksOf(
       `${others.join('')}<a href="https://a.example/unsubscribe/1">Unsubscribe</a>`,
@@ -402,7 +402,7 @@ describe('the service limits the number of codes and links in a mail with hostil
     },
   )
 
-  test('words of a mail that are names of built-in JavaScript properties are treated as ordinary words', () => {
+  test('words in a mail that are also names of built-in JavaScript properties are treated as ordinary words', () => {
     expect(valuesOf('Your code is __proto__ constructor 482913.')).toEqual(['482913'])
     expect(
       linksOf('<a href="https://a.example/__proto__">&constructor; &toString;</a>'),

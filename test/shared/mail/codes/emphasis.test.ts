@@ -38,7 +38,7 @@ test('the cells of an HTML table are on separate lines', () => {
   expect(large(`<table><tr>${cell}4</td>${cell}8</td></tr></table>`)).toEqual(['4', '8'])
 })
 
-test('bold HTML text, headings and code count as bold, unless the style says otherwise', () => {
+test('bold HTML text, headings and code count as bold, unless their style says otherwise', () => {
   expect(bold('<p>Code <b>482913</b> or <code>77</code></p>')).toEqual(['482913', '77'])
   expect(bold('<p style="font-weight:700">482913</p>')).toEqual(['482913'])
   expect(bold('<b style="font-weight:400">482913</b>')).toEqual([])

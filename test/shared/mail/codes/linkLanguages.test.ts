@@ -1,6 +1,6 @@
 /**
- * Tests the words of link buttons in languages that few products use. In these tests the path of the link does not show
- * its purpose.
+ * Tests the words of link buttons in languages that few products use. The paths of these links do not show their
+ * purpose.
  */
 import { expect, test } from 'bun:test'
 import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { purposeOfText } from '../../../../shared/mail/codes/linkWords.ts'
 
-/** Names, for each column of the file, the purpose that the phrases in the column announce. */
+/** Names, for each column of the file, the purpose that its phrases announce. */
 const PURPOSES = [
   ...['unsubscribe', 'unsubscribe', 'unsubscribe'],
   ...['verify', 'sign-in', 'sign-in', 'reset'],
@@ -51,7 +51,7 @@ test.each([...WORLD.entries()])(
   },
 )
 
-describe('certain texts give a link no purpose', () => {
+describe('some texts do not give a link a purpose', () => {
   test.each([
     'Registration completed',
     'Die Registrierung ist abgeschlossen',

@@ -1,6 +1,6 @@
 /**
- * Tests links of real products. The service once gave each of these links a wrong purpose, so the tests keep these
- * links. The mail texts around these links were written for these tests.
+ * Tests links of real products. The service once gave each of these links a wrong purpose, so the tests must prevent
+ * this error. The mail texts around the links were written for these tests.
  */
 import { expect, test } from 'bun:test'
 import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
@@ -56,7 +56,7 @@ test.each([
   expect(purposeOf(html)).toEqual(['other'])
 })
 
-test('if the path of a sign-in link names a later confirmation, the mail’s subject decides the link’s purpose', () => {
+test('if the path of a sign-in link mentions a later confirmation, the mail’s subject decides the link’s purpose', () => {
   const html = `<a href="https://a.example/login/confirm?id=${TOKEN}">Continue</a>`
   expect(purposeOf(html, { subject: 'Confirm your e-mail address' })).toEqual(['verify'])
   expect(purposeOf(html, { subject: 'Your link' })).toEqual(['sign-in'])
@@ -64,7 +64,7 @@ test('if the path of a sign-in link names a later confirmation, the mail’s sub
   expect(purposeOf(reset, { subject: 'Confirm your e-mail address' })).toEqual(['reset'])
 })
 
-test('a link whose path only says verify signs the reader in if the words before it and the subject announce a sign-in', () => {
+test('a link whose path only says verify has the purpose `sign-in` if the words before it and the subject announce a sign-in', () => {
   const linkTo = (path: string) => `https://a.example/${path}?token=${TOKEN}`
   const html = (path: string) =>
     `<p>Log in with this link:</p><a href="${linkTo(path)}">${linkTo(path)}</a>`
@@ -74,7 +74,7 @@ test('a link whose path only says verify signs the reader in if the words before
   expect(purposeOf(html('confirm-email'), { subject: 'Your login link' })).toEqual(['verify'])
 })
 
-test('a bare link with the path verify has the purpose `sign-in` if only the subject of the mail names a purpose, namely a sign-in', () => {
+test('a bare link with the path verify has the purpose `sign-in` if only the subject of the mail names a purpose, and this is a sign-in', () => {
   const link = `https://a.example/auth/verify?token=${TOKEN}`
   const html = (words: string) => `<p>${words}</p><a href="${link}">${link}</a>`
   const subject = 'Your login link'
@@ -88,7 +88,7 @@ test('a bare link with the path verify has the purpose `sign-in` if only the sub
   expect(purposeOf(button, { subject })).toEqual(['verify'])
 })
 
-test('a link to a program on the reader’s own machine has a purpose like any other link', () => {
+test('a link to a program on the reader’s own machine gets a purpose like any other link', () => {
   const html = `<p>Confirm your address:</p><a href="http://localhost:8080/verify?token=${TOKEN}">Here</a>`
   expect(purposeOf(html)).toEqual(['verify'])
 })
@@ -180,7 +180,7 @@ test('a link whose path or query changes the mail address has the purpose `verif
   expect(purposeOf(type)).toEqual(['verify'])
 })
 
-test('if the path of a link to a blog contains a token, the link counts as personal', () => {
+test('if the path of a link to a blog contains a token, the link counts as personal to its reader', () => {
   const href = `https://blog.example/reset_password/task:login.reset/token:${TOKEN}`
   expect(purposeOf(`<a href="${href}">Open</a>`)).toEqual(['reset'])
 })

@@ -11,7 +11,7 @@ const linksOf = (html: string | null, { text = '', subject = '' } = {}) =>
 const purposeOf = (html: string, subject = '') => linksOf(html, { subject })[0]?.purpose
 const purposeOfBare = (text: string, subject = '') => linksOf(null, { text, subject })[0]?.purpose
 
-describe('the service handles a link address that a mail shows twice', () => {
+describe('the service reads a link address that a mail shows twice', () => {
   const verify = anchor(personal('/go'), 'Verify your email')
   const plain = anchor(personal('/go'), 'Open')
 
@@ -60,7 +60,7 @@ test('a bare URL in HTML counts as a link, but a URL that a link shows as its te
   ])
 })
 
-test('a short token in a link’s path makes the link personal if an action follows at the end of the path, or a slash', () => {
+test('a short token in a link’s path makes the link personal if an action or a slash follows at the end of the path', () => {
   const purpose = (url: string) => findLinks({ subject: '', text: url, html: null })[0]?.purpose
   expect(purpose('https://ask.example/password_resets/Rk27bTq9/edit')).toBe('reset')
   expect(purpose('https://news.example/api/subscribers/9f20ab/confirm')).toBe('verify')
@@ -143,7 +143,7 @@ describe('the words beside a link may decide its purpose', () => {
     expect(purposeOfBare(`${paragraph}\n\nYour reports:\n\n${personal('/go')}`)).toBe('other')
   })
 
-  test('words between two links belong to the link before them', () => {
+  test('the words between two links belong to the link before them', () => {
     const [first, second] = linksOf(null, {
       text: `Reset your password: ${personal('/a')} ${personal('/b')}`,
     })
@@ -151,7 +151,7 @@ describe('the words beside a link may decide its purpose', () => {
   })
 })
 
-describe('the words after a link in HTML may end mail', () => {
+describe('the words after a link in HTML may show that it ends mail (unsubscribes the reader)', () => {
   const here = anchor(personal('/go'), 'here')
 
   test.each([
@@ -199,10 +199,10 @@ describe('the words after a link in HTML may end mail', () => {
   })
 })
 
-describe('a link that undoes a registration or a request does not confirm it', () => {
+describe('a link that undoes a registration or a request does not have the purpose of a confirmation', () => {
   const words = 'Confirm your registration:'
 
-  test('the path of the link decides, unless the link or its whole path names a purpose', () => {
+  test('if neither the link’s words nor its whole path name a purpose, a last path part such as cancel decides', () => {
     expect(purposeOfBare(`${words} ${personal('/register/confirm')}`)).toBe('verify')
     expect(purposeOfBare(`${words} ${personal('/register/cancel')}`)).toBe('other')
     expect(purposeOfBare(`${words} ${personal('/register/cancelled')}`)).toBe('verify')
@@ -212,21 +212,21 @@ describe('a link that undoes a registration or a request does not confirm it', (
     expect(purposeOf(unsubscribe)).toBe('unsubscribe')
   })
 
-  test('the parameters of a link do not decide', () => {
+  test('the query parameters of a link do not decide its purpose', () => {
     const next = '&cancel_url=https://x.example/cancel'
     const words = 'You asked for a new password.'
     expect(purposeOfBare(`${words}\n\n${personal('/reset-password')}${next}`)).toBe('reset')
     expect(purposeOfBare(`${personal('/verify')}&next=/checkout/cancel`)).toBe('verify')
   })
 
-  test('a guide and a public page have no purpose', () => {
+  test('a link to a guide or a public page has no purpose', () => {
     const guide = anchor('https://help.x.example/articles/cancel', 'How to reset your password?')
     expect(purposeOf(guide)).toBe('other')
     expect(purposeOf(anchor(at('/booking/cancel'), 'Sign in'))).toBe('other')
   })
 })
 
-describe('the subject of a mail may decide the purpose of a link', () => {
+describe('the subject of a mail may decide the purpose of a link in it', () => {
   test('if neither the words nor the path of a personal link show its purpose, the mail’s subject decides', () => {
     expect(purposeOfBare(personal('/go'), 'Verify your email')).toBe('verify')
     expect(purposeOfBare(at('/go/ab12'), 'Verify your email')).toBe('other')
@@ -234,7 +234,7 @@ describe('the subject of a mail may decide the purpose of a link', () => {
     expect(purposeOf(anchor(personal('/go'), 'Read the news'), 'Verify your email')).toBe('other')
   })
 
-  test('a bare link whose path says verification has the purpose `reset` if only the subject names a purpose, namely a reset', () => {
+  test('a bare link whose path says verification has the purpose `reset` if only the subject names a purpose, and this is a reset', () => {
     const link = personal('/index.php/verification')
     const mail = (words: string, subject: string) => purposeOfBare(`${words} ${link}`, subject)
     expect(mail('Or open this address:', 'Reset your password')).toBe('reset')
@@ -278,7 +278,7 @@ describe('the service reads a link of a mail', () => {
     }
   })
 
-  test('if a link’s path has only a number, the link is never for sign-in, and words beside it cannot give the purpose verify', () => {
+  test('a link whose path has only a number never has the purpose sign-in, and words beside it cannot give the purpose verify', () => {
     expect(purposeOf(anchor(at('/topic/4711'), 'Sign in'))).toBe('other')
     expect(purposeOf(anchor(at('/topic/4711a'), 'Sign in'))).toBe('sign-in')
     expect(purposeOf(anchor(at('/topic/4711'), 'Verify your email'))).toBe('verify')
@@ -295,7 +295,7 @@ describe('the service reads a link of a mail', () => {
     }
   })
 
-  test('a link whose token has only digits counts as personal if there are at least 16 digits', () => {
+  test('a link whose token consists of digits counts as personal if it has at least 16 digits', () => {
     const reset = (digits: number) =>
       purposeOfBare(at(`/go/${'1'.repeat(digits)}`), 'Reset your password')
     expect(reset(16)).toBe('reset')
@@ -382,7 +382,7 @@ describe('the service limits the links of a mail', () => {
   })
 })
 
-describe('the URL of a link may tell its purpose', () => {
+describe('the URL of a link may show its purpose', () => {
   test.each([
     ['/signup/?email=ada%40a.example&code=Wq7ZtB', 'verify'],
     ['/index.php?action=activate;u=5127;code=b3e90f7d1a', 'verify'],

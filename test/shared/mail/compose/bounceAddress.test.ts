@@ -1,4 +1,4 @@
-/** Tests the envelope senders by which the service proves that a bounce belongs to a sent mail. */
+/** Tests the envelope senders with which the service proves that a bounce belongs to a sent mail. */
 import { describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import {
@@ -44,7 +44,7 @@ describe('the service makes the bounce address of a sent mail', () => {
 })
 
 describe('the service checks the tag of a bounce address', () => {
-  test('the tag of a bounce address belongs to one copy of a mail, and ignores the letter case of the recipient', () => {
+  test('the tag of a bounce address belongs to one copy of a mail, and does not depend on the letter case of the recipient', () => {
     expect(isTagOf(TAG, KEYS, COPY)).toBe(true)
     expect(isTagOf(TAG, KEYS, { ...COPY, recipient: 'ada@B.EXAMPLE' })).toBe(true)
     for (const other of [{ projectId: 'p2' }, { messageId: '<m2@a>' }, { recipient: 'c@d' }]) {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { customFields, readCustomHeaders } from '../../../../shared/mail/compose/customHeaders.ts'
 
-/** Returns the error text for refused header fields, and null for accepted fields. */
+/** Returns the error text for header fields, or null if the service accepts them. */
 function fault(given: Record<string, string>, withUnsubscribe = false): string | null {
   const read = readCustomHeaders(given, withUnsubscribe)
   return 'error' in read ? read.error : null

@@ -114,7 +114,7 @@ test('if there is no DKIM key, a message is not changed', () => {
   expect(dkimSign(plain, [])).toBe(plain)
 })
 
-test('a message without a body is signed as a message with an empty body', async () => {
+test('a message without a body is signed like a message with an empty body', async () => {
   const bare = Buffer.from(`${HEADER.join('\r\n')}\r\n`)
   const signed = dkimSign(bare, [SIGNER]).toString('latin1')
   expect(await verdicts(Buffer.from(`${signed}\r\n`, 'latin1'))).toEqual(['pass'])

@@ -1,7 +1,7 @@
 /**
  * Reads documents that real programs made, and compares the extracted text with the text that a person would expect.
- * The author of the documents in `strangers/` had not seen the code. The file MADE.md names the programs with which the
- * documents were made.
+ * The author of the documents in `strangers/` had not seen the code. The file MADE.md names the programs that made the
+ * documents.
  */
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ const plain = (text: string): string =>
 
 const reads = new Map<string, ReturnType<typeof readDocument>>()
 
-/** Reads a document at the first call, and returns the same result at each later call. */
+/** Reads a document at the first call, and returns the stored result at each later call. */
 function readOnce(set: string, { file: filename, contentType }: Expected) {
   const path = join(FOLDER, set, filename)
   const read =
@@ -45,7 +45,7 @@ function readOnce(set: string, { file: filename, contentType }: Expected) {
   return read
 }
 
-/** Lists expected facts that the text of a file lacks, and unwanted phrases that the text contains. */
+/** Lists the expected phrases that the text of a file lacks, and the unwanted phrases that it contains. */
 async function differences(set: string, expected: Expected): Promise<string[]> {
   const read = await readOnce(set, expected)
   const found: string[] = []
@@ -54,7 +54,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   if (expected.reason !== undefined && reason !== expected.reason) found.push(`reason ${reason}`)
   if (read.state !== 'ready') return found
   const text = plain(read.text)
-  // Line breaks may divide an expected phrase in the text, so the comparison treats them as blanks.
+  // A line break may divide an expected phrase, so the comparison treats line breaks as blanks.
   const flat = text.replaceAll('\n', ' ')
   let from = 0
   for (const phrase of expected.contains ?? []) {
@@ -111,7 +111,7 @@ for (const { name: set } of sets) {
   })
   for (const expected of files) {
     const isMissed = MISSED[`${set}/${expected.file}`] !== undefined
-    test(`the text that is extracted from ${set}/${expected.file} ${isMissed ? 'still differs from' : 'equals'} the expected text`, async () => {
+    test(`the text extracted from ${set}/${expected.file} ${isMissed ? 'still differs from' : 'equals'} the expected text`, async () => {
       const found = await differences(set, expected)
       if (isMissed) expect(found).not.toEqual([])
       else expect(found).toEqual([])

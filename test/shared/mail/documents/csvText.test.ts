@@ -35,7 +35,7 @@ describe('the service reads a CSV file', () => {
     expect(textOf('"",d')).toBe('\td')
   })
 
-  test('a quote in a CSV cell stays in the text if the quote is not at the beginning of the cell', () => {
+  test('a quote in a CSV cell stays in the text if it is not at the beginning of the cell', () => {
     expect(textOf('5" pipe,x')).toBe('5" pipe\tx')
     expect(textOf('"a" "b",c')).toBe('a "b"\tc')
     expect(textOf('x "a,b" c')).toBe('x "a\tb" c')
@@ -64,12 +64,12 @@ describe('the service detects the delimiter of a CSV file', () => {
     expect(textOf(`a${delimiter}b\nc${delimiter}d`)).toBe('a\tb\nc\td')
   })
 
-  test('if a CSV file has only one line, its delimiter is the possible delimiter that occurs most often', () => {
+  test('if a CSV file has only one line, its delimiter is the most frequent possible delimiter', () => {
     expect(textOf('1,5;2,5;3;4')).toBe('1,5\t2,5\t3\t4')
     expect(textOf('a;b|c|d,e')).toBe('a;b\tc\td,e')
   })
 
-  test('if two possible delimiters of a CSV file occur equally often and one is the comma, the comma is used', () => {
+  test('if the comma and another possible delimiter of a CSV file occur equally often, the comma is used', () => {
     expect(textOf('a;b,c')).toBe('a;b\tc')
   })
 

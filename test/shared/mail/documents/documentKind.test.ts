@@ -46,7 +46,7 @@ describe('the service decides whether a file may contain text', () => {
   )
 })
 
-describe('the first bytes of a file tell its kind', () => {
+describe('the first bytes of a file show its kind', () => {
   test('a file counts as a PDF if its first 1,024 bytes contain the PDF header', () => {
     expect(kind('%PDF-1.7')).toBe('pdf')
     expect(kind(`${' '.repeat(1_019)}%PDF-`, 'a.PDF')).toBe('pdf')
@@ -66,7 +66,7 @@ describe('the first bytes of a file tell its kind', () => {
     expect(kind(' PK\x03\x04')).toBeNull()
   })
 
-  test('a file counts as Rich Text Format if its first bytes say so', () => {
+  test('a file counts as Rich Text Format if its first bytes have the RTF mark', () => {
     expect(kind('{\\rtf1 a}', 'a.csv', 'text/html')).toBe('rtf')
     expect(kind(' {\\rtf1 a}')).toBe('text')
   })
@@ -120,7 +120,7 @@ describe('the service detects the kind of a text file', () => {
   )
 })
 
-describe('the service detects a file without text by its bytes', () => {
+describe('the service recognises a file without text by its bytes', () => {
   test('an empty file has no text', () => {
     expect(kind('')).toBeNull()
   })

@@ -15,11 +15,11 @@ test('a file of an unknown kind has no text', async () => {
   })
 })
 
-test('a file without a letter or digit has no text', async () => {
+test('a file whose text has no letter or digit counts as a file without text', async () => {
   expect(await read(' \n--\n', 'empty.txt')).toEqual({ state: 'none', kind: 'text', omitted: [] })
 })
 
-test('a damaged file names the reason why it has no text', async () => {
+test('if a damaged file has no text, the result names the reason', async () => {
   expect(await read('%PDF-1.7\nnothing', 'broken.pdf')).toEqual({
     state: 'failed',
     kind: 'pdf',
@@ -27,7 +27,7 @@ test('a damaged file names the reason why it has no text', async () => {
   })
 })
 
-test('the events of a calendar file are described, and a calendar file without events is read as plain text', async () => {
+test('a calendar file becomes a description of its events, and a calendar file without events is read as plain text', async () => {
   const event = 'UID:1@x.test\r\nDTSTART:20990101T100000Z\r\nSUMMARY:Planning\r\n'
   const meeting = await read(calendar('VEVENT', event), 'a.ics')
   expect(meeting).toMatchObject({
@@ -45,7 +45,7 @@ test('the events of a calendar file are described, and a calendar file without e
   })
 })
 
-test('the mails in a mail file are read up to three levels deep', async () => {
+test('mails inside a mail file are read up to three levels deep', async () => {
   let mail = 'Subject: level 5\r\n\r\nthe end\r\n'
   for (let level = 4; level >= 0; level--) {
     mail = `Subject: level ${level}\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b${level}\r\n\r\n--b${level}\r\nContent-Type: message/rfc822\r\nContent-Disposition: attachment; filename=m.eml\r\n\r\n${mail}\r\n--b${level}--\r\n`

@@ -30,7 +30,7 @@ describe('the service reads the text of an RTF file', () => {
     expect(textOf('a\\b  b\\b0 c\\unknown-7 d')).toBe('a bcd')
   })
 
-  test('an RTF control word counts as unknown even if its name is a property of every JavaScript object', () => {
+  test('an RTF control word with the name of a built-in JavaScript property counts as unknown', () => {
     expect(textOf('a\\constructor b\\v\\toString ')).toBe('ab')
   })
 
@@ -166,7 +166,7 @@ describe('the service reads a group of an RTF file', () => {
   })
 })
 
-describe('the text of an RTF file leaves out words that a person does not see', () => {
+describe('the extracted text of an RTF file leaves out words that a person does not see', () => {
   const TABLE = '{\\colortbl;\\red255\\green255\\blue255;\\red1\\green2\\blue3;}'
 
   test('words of an RTF file are hidden or deleted until the property ends', () => {
@@ -177,7 +177,7 @@ describe('the text of an RTF file leaves out words that a person does not see', 
     expect(seen('\\deleted\\v no')).toEqual(['', 'deleted-text'])
   })
 
-  test('hidden words of an RTF file are reported only if they contain a letter, and blanks between words are kept', () => {
+  test('hidden words of an RTF file are reported only if they contain a letter, and the blanks between words are kept', () => {
     expect(seen('a{\\v  }b')).toEqual(['a b'])
     expect(seen('a{\\v\\tab}b')).toEqual(['a\tb'])
     expect(seen('a{\\deleted  }b')).toEqual(['ab'])

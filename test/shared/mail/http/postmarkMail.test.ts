@@ -59,7 +59,7 @@ describe('the service makes the address of a Postmark webhook', () => {
     expect(postmarkKeyId(new URL(address).pathname)).toBe(KEY)
   })
 
-  test('the path of a Postmark webhook has a key id of 1 to 400 base64url characters and 32 hexadecimal digits', () => {
+  test('the path of a Postmark webhook contains a key id of 1 to 400 base64url characters, and 32 hexadecimal digits', () => {
     const pathOf = (id: string, part = 'a'.repeat(32)) => `/v0/inbound/postmark/${id}/${part}`
     expect(postmarkKeyId(pathOf('eA'))).toBe('x')
     expect(postmarkKeyId(pathOf('e'.repeat(400)))).not.toBeNull()
@@ -194,7 +194,7 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
     return news.report
   }
 
-  test('the report of a hard bounce from Postmark names the address, the sender, the status and the id of the sent copy', () => {
+  test('the report of a hard bounce from Postmark contains the address, the sender, the status and the id of the sent copy', () => {
     expect(report()).toEqual({
       kind: 'bounce',
       address: 'gone@b.example',
@@ -277,7 +277,7 @@ describe('the service reads a Postmark webhook about a bounce or a complaint', (
   })
 })
 
-test('a Postmark webhook must be JSON, and JSON that is no object counts as a mail without text', () => {
+test('a Postmark webhook must be JSON, and JSON other than an object counts as a mail without text', () => {
   expect(faultOf(() => readPostmark('{'))).toEqual([400, 'The body must be valid JSON'])
   for (const json of ['null', '7', '[]'])
     expect(faultOf(() => readPostmark(json))?.[1]).toStartWith('RawEmail: must be set')

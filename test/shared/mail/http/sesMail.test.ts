@@ -88,7 +88,7 @@ describe('the service reads an SES notification about a received mail', () => {
       ])
   })
 
-  test('a mail from Amazon SES has no sender if SES names none, or names something that is no address', () => {
+  test('a mail from Amazon SES has no sender if SES names none, or if the named sender is no address', () => {
     for (const source of [undefined, '', '<>', 'no address', 7])
       expect([source, mail({}, { mail: { source } }).envelope.from]).toEqual([source, ''])
     expect(mail({}, { mail: null }).envelope.from).toBe('')

@@ -97,7 +97,7 @@ test('the URL of an SNS certificate has a path of one file name that ends with `
     expect([path, at(path)]).toEqual([path, false])
 })
 
-describe('the signature of an SNS message', () => {
+describe('the service checks the signature of an SNS message', () => {
   const own = newRsaCertificate('sns.amazonaws.com')
   const message = read()
   const signed = (version: '1' | '2', { digest = '', key = own.key as string } = {}) => ({
@@ -126,7 +126,7 @@ describe('the signature of an SNS message', () => {
     expect(prove(signed('1', { digest: 'RSA-SHA256' }))).toBe(wrong)
   })
 
-  test('the signature of an SNS message is invalid for another message or if it was made with a foreign key', () => {
+  test('the signature of an SNS message is invalid for another message, or if it was made with a foreign key', () => {
     const wrong = 'Signature: does not fit the message'
     expect(prove({ ...signed('2'), signedText: `${message.signedText} ` })).toBe(wrong)
     expect(prove({ ...signed('2'), signature: '' })).toBe(wrong)

@@ -31,7 +31,7 @@ test('mail from an inbox of this service counts as internal, and unchecked mail 
   expect(UNREADABLE).toMatchObject({ dkim: 'permerror', dmarc: 'permerror', internal: false })
 })
 
-test('an authentication result counts as not yet certain if SPF, DKIM or DMARC got no DNS answer', () => {
+test('an authentication result counts as uncertain if SPF, DKIM or DMARC got no DNS answer', () => {
   for (const check of ['spf', 'dkim', 'dmarc']) {
     expect(isUnsure({ ...CHECKED, [check]: 'temperror' })).toBe(true)
   }

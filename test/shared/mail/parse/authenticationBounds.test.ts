@@ -19,11 +19,11 @@ test.each([
   expect(judge(text)).toBe(want),
 )
 
-test('a CR that was doubled at the end of a field is not ambiguous', () => {
+test('a header field with a doubled CR at its end is not ambiguous', () => {
   expect(judge(`${HEAD}X: a\r\r\n b\r\r\n\r\nbody`)).toBe('whole')
 })
 
-test('the authentication reads a header of 256 KB and a line of 64 KB, and not one byte more', () => {
+test('the authentication reads a header of at most 256 KB with lines of at most 64 KB, and not one byte more', () => {
   const header = (bytes: number) => `${HEAD}X: ${'a'.repeat(bytes - HEAD.length - 5)}\r\n`
   expect(judge(`${header(262_144)}\r\nbody`)).toBe('whole')
   expect(judge(`${header(262_145)}\r\nbody`)).toBe('no')
@@ -90,7 +90,7 @@ test.each([
   expect(countFields(Buffer.from(text)).get('from') ?? 0).toBe(count),
 )
 
-test('both mail parsers read the same names in each drawn header that may be authenticated', async () => {
+test('for each randomly generated header that may be authenticated, both mail parsers find the same From and Subject fields', async () => {
   const pieces = ['From', 'Subject', ':', ': a@b.test', '\r\n', '\n', '\r', ' ', '\t', '\v', '\0']
   pieces.push('\xa0', '\xef\xbb\xbf', '\x85', 'x', '\r\n\r\n', '\n\n')
   let seed = 7
@@ -108,7 +108,7 @@ test('both mail parsers read the same names in each drawn header that may be aut
     const end = /\n\r?\n/.exec(raw.toString('latin1'))
     const header = raw.subarray(0, end === null ? raw.length : end.index + end[0].length)
     const { parsed } = parseHeaders(header) as { parsed: { key: string | null; line: Buffer }[] }
-    // A field without a colon has no value, so nobody takes it for an author or a subject.
+    // A field without a colon has no value, so no mail program shows it as an author or a subject.
     const names = parsed.filter(({ line }) => line.includes(':')).map(({ key }) => key)
     const { headers, headerLines } = await new PostalMime().parse(raw)
     expect(headerLines).toHaveLength(headers.length)

@@ -78,7 +78,7 @@ test('a mail that does not have the form of a delivery report is not a bounce', 
   }
 })
 
-test('a hostile bounce report gives at most 100 recipients and no null character', async () => {
+test('from a hostile bounce report, at most 100 recipients and no null character are read', async () => {
   const many = Array.from(
     { length: 5_000 },
     (_, n) => `Final-Recipient: rfc822; a${n}@x.test\nAction: failed\nStatus: 5.1.1\n`,
@@ -113,13 +113,13 @@ test('a permanent status code about the recipient’s address means that the add
   for (const status of [null, '4.2.2', '2.0.0', '5.2.3', '5.3.4', '5.6.0', '5.7.1', '5.7.26']) {
     expect([status, isAddressDead(status)]).toEqual([status, false])
   }
-  // In RFC 3463 §3.2, the status codes are about the address of the sender.
+  // These two status codes are about the address of the sender (RFC 3463 §3.2).
   for (const status of ['5.1.7', '5.1.8']) {
     expect([status, isAddressDead(status)]).toEqual([status, false])
   }
 })
 
-test('a refusal at RCPT means that the mailbox is missing only if it has certain enhanced status codes', () => {
+test('a refusal at RCPT shows that the mailbox is missing only if it has certain enhanced status codes', () => {
   for (const reply of [
     '550 5.1.1 unknown',
     '550-5.1.1 The email account',

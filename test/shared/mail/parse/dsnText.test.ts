@@ -1,4 +1,4 @@
-/** Tests each rule by which the service reads a bounce that is written as free text. */
+/** Tests each rule by which the service reads a bounce in free text. */
 import { describe, expect, test } from 'bun:test'
 import type { Attachment, Email } from 'postal-mime'
 import { readBounce } from '../../../../shared/mail/parse/dsn.ts'
@@ -73,7 +73,7 @@ describe('the service recognises a bounce in free text', () => {
 })
 
 describe('the service finds the recipients in a bounce in free text', () => {
-  test('the recipients of a bounce in free text do not include the bounce’s sender or another address of the mail system', () => {
+  test('the recipients of a bounce in free text exclude the bounce’s sender and other addresses of the mail system', () => {
     const from = { name: 'postmaster', address: 'Robot@b.example' }
     expect(addresses(`robot@b.example says: ${FAILED}`, { from })).toEqual([ADA])
     expect(addresses(`Ask postmaster@b.example. ${FAILED}`)).toEqual([ADA])

@@ -38,7 +38,7 @@ describe('the service recognises a complaint', () => {
     },
   )
 
-  test('a message is not a complaint if the feedback type is in a field with another name', () => {
+  test('a message is not a complaint if its feedback type is in a field with another name', () => {
     const text = `X-Feedback-Type: abuse\r\nReturn-Path: <${PATH}>`
     expect(pathsOf(part('message/feedback-report', text))).toBeNull()
   })
@@ -58,7 +58,7 @@ describe('the service reads the envelope sender in a complaint', () => {
     expect(pathsOf(report(), part('text/plain', `Return-Path: <${PATH}>`))).toBeNull()
   })
 
-  test('the field with the envelope sender in a complaint may have any letter case, and the address may have brackets', () => {
+  test('the field with the envelope sender in a complaint may have any letter case, and its address may have brackets', () => {
     expect(pathsOf(report(`return-path:${PATH} `, 'ORIGINAL-MAIL-FROM: <b@mail.example>'))).toEqual(
       [PATH, 'b@mail.example'],
     )

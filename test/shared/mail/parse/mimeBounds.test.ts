@@ -22,13 +22,13 @@ test('a mail of up to 2,000 parts is parsed completely', async () => {
 test('at most 2,000 parts of a mail are parsed; a mail with more parts gets the label truncated', async () => {
   const { attachments, from, labels } = await parseMail(message(5_000), 'mail.test')
   expect([from, labels]).toEqual([['a@b.c'], ['received', 'unread', 'truncated']])
-  // The parsed mail lists at most 1,000 attachments.
+  // The parsed mail has at most 1,000 attachments, although the message has more.
   expect(attachments).toHaveLength(1_000)
   expect(attachments[999]?.filename).toBe('f999.txt')
   expect((await parseBounded(message(5_000))).email.attachments.length).toBeLessThanOrEqual(2_000)
 })
 
-test('the first million lines of a mail are parsed with a limited amount of memory', async () => {
+test('parsing the first million lines of a mail takes a limited amount of memory', async () => {
   const before = process.memoryUsage().rss
   const raw = Buffer.from(`From: a@b.c\r\n\r\n${'a\r\n'.repeat(5_000_000)}`)
   const { text, extractedText, labels } = await parseMail(raw, 'mail.test')
@@ -52,7 +52,7 @@ test('the service keeps at most a million characters of a mail’s plain text, o
   expect((await parseMail(short, 'mail.test')).labels).not.toContain('truncated')
 })
 
-test('the addresses of one header field have at most 16,000 characters together', async () => {
+test('the addresses of one header field together have at most 16,000 characters', async () => {
   const list = (count: number) =>
     Array.from({ length: count }, (_, n) => `${n}${'x'.repeat(300)}@example.com`).join(',\r\n ')
   for (const field of ['From', 'To', 'Cc', 'Reply-To']) {
@@ -102,8 +102,8 @@ test('parsing a mail header of 34 MB uses only a limited amount of memory', asyn
     const before = process.memoryUsage().rss
     const mail = await parseMail(raw, 'mail.test').catch(() => unparseableMail(raw, 'x'))
     expect(mail.contentHash).toHaveLength(32)
-    // The memory that the test allows is half of the limit that workers/mail/inbound/mailParser.ts sets. In a
-    // measurement, the parser took 450 to 535 MB.
+    // The test allows half of the memory limit in workers/mail/inbound/mailParser.ts. In a measurement, the parser took
+    // 450 to 535 MB.
     expect(process.memoryUsage().rss - before).toBeLessThan(768 * 1024 * 1024)
   }
 })

@@ -63,7 +63,7 @@ test('a mail that cannot be parsed is stored with its raw text', () => {
 })
 
 for (const { name, items } of mailCorpora()) {
-  test(`every mail of the test set ${name} can be parsed, no result has U+0000, and each mail of the project gives the recorded result`, async () => {
+  test(`every mail of the test set ${name} can be parsed without U+0000 in the result, and each mail of the project has the recorded result`, async () => {
     expect(items.length).toBeGreaterThan(150)
     const lines: string[] = []
     for (const path of items) {
@@ -74,12 +74,12 @@ for (const { name, items } of mailCorpora()) {
         false,
       ])
       expect(mail.links.messageId).toMatch(/^<.+@.+>$/)
-      // The test leaves out the confidence of a code, because the confidence changes with each fit of the model.
+      // The test leaves out the confidence of a code, because each new training of the model changes it.
       const codes = mail.codes.map(({ confidence: _, ...code }) => code)
       const contentHash = mail.contentHash.toString('hex')
       lines.push(recordedLine([basename(path), { ...mail, codes, contentHash }]))
     }
-    // The public mails are not in the repository, so a bare clone has no file for their results.
+    // The public mails are not in the repository, so a fresh clone has no file for their results.
     if (name === 'own') expectRecorded('mails/parsed.jsonl', lines)
   })
 }

@@ -88,7 +88,7 @@ describe('the service finds the text after the header of a mail', () => {
     expect(body('')).toBe('')
   })
 
-  test('the reader returns at most as many bytes of a mail’s text as the caller asks for', () => {
+  test('the reader returns at most as many bytes of a mail’s text as the caller requests', () => {
     expect(rawBody(bytes('Hello'), 4)).toBe('Hell')
     expect(rawBody(bytes('From: a\nHello'), 5)).toBe('Hello')
   })

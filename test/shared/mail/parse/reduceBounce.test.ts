@@ -1,4 +1,4 @@
-/** Tests which facts of a bounce the service keeps if the bounce passes an allow list of senders. */
+/** Tests which facts of a bounce the service keeps if the bounce comes from a sender who is not on an allow list. */
 import { expect, test } from 'bun:test'
 import type { Bounce } from '../../../../shared/mail/parse/dsn.ts'
 import type { ParsedMail } from '../../../../shared/mail/parse/parseMail.ts'
@@ -46,7 +46,7 @@ test('a reduced bounce (stored despite an allow list) contains no text from the 
   expect(JSON.stringify(reduced())).not.toContain(FOREIGN)
 })
 
-test('a reduced bounce names the recipient of the sent copy, the action and the status', () => {
+test('a reduced bounce contains the recipient of the sent copy, the action and the status', () => {
   const { subject, text, extractedText, html } = reduced()
   expect(subject).toBe('Undelivered mail returned to sender')
   expect(text).toBe(

@@ -1,6 +1,6 @@
 /**
- * Tests attribution lines (such as On Monday, Ann wrote) in the forms of mail clients. The mail texts around these
- * attribution lines were written for these tests.
+ * Tests attribution lines (such as "On Monday, Ann wrote:") in the forms of mail clients. The mail texts around these
+ * lines were written for these tests.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
@@ -13,7 +13,7 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('the service cuts an attribution line from the reply text', () => {
+describe('the service removes an attribution line ("Ann wrote:") from the reply text', () => {
   const attributions = [
     'On Wed, Oct 8, 2014 at 10:33 AM, Bob Lee <bob@example.com> wrote:',
     'On Oct 8, 2014, at 10:33 AM, Bob <bob@example.com> wrote:',
@@ -90,7 +90,7 @@ describe('the service cuts an attribution line from the reply text', () => {
     expect(below('8 okt 10:33 Bob Lee <bob@example.com>:||old')).toBe(OWN)
   })
 
-  test('only words of the writer before an attribution on the same line belong to the reply text', () => {
+  test('if an attribution ("Ann wrote:") follows on the same line, only the words before it belong to the reply text', () => {
     const line = 'On Wed, Apr 4, 2012 at 3:59 PM, bob@x.test wrote:|> Hi'
     expect(below(`Fine ${line}`)).toBe(`${OWN}\n\nFine`)
     for (const prefix of ['--', 'a@x.test', 'Sent from my iPhone']) {
@@ -98,7 +98,7 @@ describe('the service cuts an attribution line from the reply text', () => {
     }
   })
 
-  test('an attribution without a date is removed if a quote or the end of the text follows', () => {
+  test('an attribution ("Ann wrote:") without a date is removed if a quote or the end of the text follows', () => {
     expect(below('Bob Lee wrote:|> old')).toBe(OWN)
     expect(below('bob@x.test wrote:||old')).toBe(OWN)
   })

@@ -1,6 +1,6 @@
 /**
- * Tests how long a line or a block may be, so that the service still takes it for a part of a quoted history, of a
- * signature or of a footer. A longer line or block is the writer’s own text.
+ * Tests how long a line or block may be so that the service still treats it as a part of quoted history, a signature or
+ * a footer. A longer line or block counts as the writer’s own text.
  */
 import { expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
@@ -71,20 +71,21 @@ test('a repeated name starts a signature only if the name and the line below are
   expect(replyText(mail(60, 81))).toBe(mail(60, 81))
 })
 
-test('a wrapped attribution begins in the line above if that line has at most 80 characters', () => {
+test('a wrapped attribution ("Ann wrote:") may begin in the line above if that line has at most 80 characters', () => {
   const mail = (size: number) =>
     `${OWN}\n\n${filled('On Wed, 8 Oct ', size)}\n2014 at 10:33 Bob <bob@x.test> wrote:\n\n> hi`
   expect(replyText(mail(80))).toBe(OWN)
   expect(replyText(mail(81))).toBe(`${OWN}\n\n${filled('On Wed, 8 Oct ', 81)}`)
 })
 
-test('up to four quoted lines below an announcement stay as an example', () => {
+test('up to four quoted lines below a line such as "for example:" stay in the reply text', () => {
   const mail = (count: number) => `Run this:\n${times('> make', count, '\n')}`
   expect(replyText(mail(4))).toBe(mail(4))
   expect(replyText(mail(5))).toBe('Run this:')
 })
 
-// A paragraph of more than 400 characters is no marker. Signatures consist of short lines.
+// A paragraph of more than 400 characters does not count as the start of a quote or signature, because signatures
+// consist of short lines.
 test.each(['Hello Bob.\n-----\n', 'Hello Bob,\n*****\n', 'Thanks,\nAnn\n\nAnn Nowak\n'])(
   'a long paragraph stays in the reply text below the start of a signature: %j',
   (start) => {
@@ -100,13 +101,13 @@ test.each(['Original message processed by David: yesterday', '[Quoted text hidde
   },
 )
 
-test('a line without a quote mark between quoted lines is quoted if it holds only a link or completes a word', () => {
+test('a line without a quote mark between quoted lines counts as quoted if it holds only a link or completes a word', () => {
   const history = '\n\nOn Wed, Oct 8, 2014 at 10:33 AM, Bob <b@x.test> wrote:\n> see\n'
   expect(replyText(`${OWN}${history}https://x.test/a\n> end`)).toBe(OWN)
   expect(replyText(`${OWN}${history.replace('> see', '> sen=')}tence\n> end`)).toBe(OWN)
 })
 
-test('the reply text keeps an attribution that stands below the first ten thousand lines', () => {
+test('the reply text keeps an attribution ("Ann wrote:") that comes after the first ten thousand lines', () => {
   const mail = (above: number) =>
     `${times('line', above, '\n')}\nOn Wed, Oct 8, 2014 at 10:33 AM, Bob <b@x.test> wrote:\n> hi`
   expect(replyText(mail(9_999))).toBe(times('line', 9_999, '\n'))

@@ -19,14 +19,14 @@ describe('the service finds the reply text of mails in public sets', () => {
   }
   for (const { name, items } of replyCorpora()) {
     const bound = bounds[name]
-    test(`the reply text of the ${items.length} ${name} mails meets the limits ${JSON.stringify(bound)}, equals the recorded text and is never wrongly empty`, async () => {
+    test(`the reply texts of the ${items.length} ${name} mails meet the limits ${JSON.stringify(bound)}, equal the recorded texts and are never wrongly empty`, async () => {
       const tally = await scoreReplies(items)
       expect(items.length).toBeGreaterThanOrEqual(135)
       expect(tally.accepted).toBeGreaterThanOrEqual(bound.accepted)
       expect(tally.coreExact).toBeGreaterThanOrEqual(bound.coreExact)
       expect(tally.leaked).toBeLessThanOrEqual(bound.leaked)
       expect(tally.emptied).toBe(0)
-      // The public set of mails is not in the repository, so a bare clone has no file for the other texts of this set.
+      // The public set of mails is not in the repository, so a fresh clone has no file for the other texts of this set.
       if (name !== 'public')
         expectRecorded(`replies/others/${name.replace(' ', '-')}.jsonl`, tally.others)
     })

@@ -6,7 +6,7 @@ const below = (...last: string[]) => beforeCutOff(['Yes, that works.', '', ...la
 /** Reads a mail that ends with the given line. This line directly follows a line of the writer's own text. */
 const behind = (above: string, last: string) => beforeCutOff([above, last], 1)
 
-describe('the end of a mail is an attribution that is cut off', () => {
+describe('a mail ends with an attribution ("Ann wrote:") that is cut off', () => {
   test.each([
     ['with a weekday, a time and a name', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak'],
     ['with an open address', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.exam'],
@@ -21,30 +21,30 @@ describe('the end of a mail is an attribution that is cut off', () => {
     ['with the verb at the end', 'On Mon, 2 Mar 2026 at 9:14 AM Ann Nowak wrote'],
   ])('%s: %s', (_name, line) => expect(below(line)).toBe(''))
 
-  test('an attribution that is cut off at the end of a mail may cover up to three lines', () => {
+  test('an attribution ("Ann wrote:") that is cut off at the end of a mail may cover up to three lines', () => {
     const lines = ['On Mon, 2 Mar 2026', 'at 9:14 Ann Nowak', '<ann@mail.exam']
     expect(below(...lines)).toBe('')
     expect(below('On', ...lines)).toBeUndefined()
   })
 
-  test('an attribution that is cut off may follow the last own line directly, if that line ends a sentence', () => {
+  test('an attribution ("Ann wrote:") that is cut off may directly follow the writer’s last line if that line ends a sentence', () => {
     expect(behind('Yes.', 'On Mon, 2 Mar 2026 at 9:14 Ann <ann@mail.exam')).toBe('')
     expect(behind('We met', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak')).toBeUndefined()
   })
 
-  test('an attribution that is cut off may stand after the writer’s own text on the same line', () => {
+  test('an attribution ("Ann wrote:") that is cut off may stand after the writer’s own text on the same line', () => {
     expect(behind('Hello.', 'Yes. On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.exam')).toBe(
       'Yes.',
     )
   })
 
-  test('a last line that ends with its time counts as an attribution only if the text above ends a sentence', () => {
+  test('a last line that ends with a time counts as an attribution ("Ann wrote:") only if the text above ends a sentence', () => {
     expect(below('On Mon, 2 Mar 2026 at 9:14')).toBe('')
     expect(beforeCutOff(['We can meet', '', 'On Mon, 2 Mar 2026 at 9:14'], 2)).toBeUndefined()
   })
 })
 
-describe('the end of a mail is the own text of its writer', () => {
+describe('a mail ends with the writer’s own text', () => {
   test.each([
     [
       'with a date and a sentence',
@@ -62,7 +62,7 @@ describe('the end of a mail is the own text of its writer', () => {
     ['that is empty', ''],
   ])('%s: %s', (_name, line) => expect(below(line)).toBeUndefined())
 
-  test('the last line is the writer’s own text if the line above introduces it', () => {
+  test('the last line is the writer’s own text if the line above announces it', () => {
     const line = 'Ann Nowak <ann@mail.example>, 2 Mar 2026, 09:14'
     for (const above of ['The last mails:', 'The last mails：', 'Bo,', '<bo@mail.example>']) {
       expect(behind(above, line)).toBeUndefined()
@@ -70,7 +70,7 @@ describe('the end of a mail is the own text of its writer', () => {
     expect(behind('These are the last mails', line)).toBe('')
   })
 
-  test('the last line with text is the writer’s own if an empty line follows', () => {
+  test('the last line with text is the writer’s own text if an empty line follows', () => {
     const views = ['Yes.', '', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak', '', '']
     expect(beforeCutOff(views, 2)).toBeUndefined()
   })
@@ -84,7 +84,7 @@ describe('the end of a mail is the own text of its writer', () => {
     expect(below(line(161))).toBeUndefined()
   })
 
-  test('a last line is the writer’s own text if only punctuation stands before the attribution', () => {
+  test('a last line is the writer’s own text if only punctuation stands before the attribution ("Ann wrote:")', () => {
     expect(
       behind('Hello.', '-- On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.exam'),
     ).toBeUndefined()

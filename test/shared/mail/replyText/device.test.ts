@@ -3,7 +3,7 @@ import { isClosingDeviceLine, isDeviceLine } from '../../../../shared/mail/reply
 
 const closes = (...views: string[]) => isClosingDeviceLine(['Yes.', '', ...views], 2)
 
-describe('the service recognises a line that names a listed device', () => {
+describe('the service recognises a line that names a known device ("Sent from my iPhone")', () => {
   test.each([
     'Sent from my iPhone',
     'Get Outlook for Android',
@@ -32,18 +32,18 @@ describe('the service recognises a line that names a listed device', () => {
     expect(isDeviceLine(padded(201))).toBe(false)
   })
 
-  test('a device line ("Sent from my iPhone") may have 120 characters without markup', () => {
+  test('a device line ("Sent from my iPhone") may have up to 120 characters without markup', () => {
     expect(isDeviceLine(`Sent from my iPhone ${'x'.repeat(100)}`)).toBe(true)
   })
 
-  test('a device line may end with the verb for "sent" (as in German) if the line has at most nine words', () => {
+  test('a device line ("Sent from my iPhone") may end with the verb for "sent", as in German, if it has at most nine words', () => {
     expect(isDeviceLine('a b c d e f von iPhone gesendet')).toBe(true)
     expect(isDeviceLine('a b c d e f g von iPhone gesendet')).toBe(false)
     expect(isDeviceLine('ich habe von iPhone gesendet')).toBe(false)
   })
 })
 
-describe('a device line ends the reply in the right position', () => {
+describe('a device line ("Sent from my iPhone") ends the reply only in the right position', () => {
   test.each([
     ['at the end of the mail', []],
     ['above an empty line', ['', 'More.']],
@@ -61,14 +61,14 @@ describe('a device line ends the reply in the right position', () => {
     expect(closes('Sent from my new iPhone 12 mini', 'and more text')).toBe(false)
   })
 
-  test('a device line does not end the reply if a link follows and has text below', () => {
+  test('a device line ("Sent from my iPhone") does not end the reply if a link with text below follows', () => {
     const line = 'Sent from my iPhone 12 with a very short note'
     expect(closes(line, 'https://maker.example/app', 'and more text')).toBe(false)
     expect(closes(line, 'see https://maker.example/app', '')).toBe(false)
   })
 })
 
-describe('an unlisted device ends the reply in a line of a usual form', () => {
+describe('a line about an unknown device ends the reply if it has a usual form ("Sent from my …")', () => {
   test.each([
     ['a program that names itself', 'Get Nine for Android'],
     ['the verb for "sent" at the end', 'Von Nine gesendet'],
@@ -108,26 +108,26 @@ describe('an unlisted device ends the reply in a line of a usual form', () => {
     expect(closes(line)).toBe(false),
   )
 
-  test('a device line that names an unknown device has at most 80 characters, unless it says "my"', () => {
+  test('a device line with an unknown device has at most 80 characters, unless it contains "my" ("Sent from my …")', () => {
     const name = (length: number) => `${'Von '.padEnd(length - ' gesendet'.length, 'N')} gesendet`
     expect(closes(name(80))).toBe(true)
     expect(closes(name(81))).toBe(false)
   })
 
-  test('a device line that names an unknown device has at most 120 characters even if it says "my"', () => {
+  test('a device line with an unknown device has at most 120 characters, even if it contains "my" ("Sent from my …")', () => {
     const line = (length: number) => 'Sent from my '.padEnd(length, 'N')
     expect(closes(line(120))).toBe(true)
     expect(closes(line(121))).toBe(false)
   })
 
-  test('a device line that names an unknown device must start a paragraph, unless it says "my"', () => {
+  test('a device line with an unknown device must start a paragraph, unless it contains "my" ("Sent from my …")', () => {
     const follows = (line: string) => isClosingDeviceLine(['Yes.', line], 1)
     expect(follows('Sent with Nine')).toBe(false)
     expect(follows('Wysłano z czytnika Sówka Note')).toBe(false)
     expect(follows('Sent from my Foo 12')).toBe(true)
   })
 
-  test('a device line with an unknown device does not end the reply if a sentence follows within three lines', () => {
+  test('a device line ("Sent from my …") with an unknown device does not end the reply if a sentence follows within three lines', () => {
     expect(closes('Sent with Nine', '', 'I hope it arrives.')).toBe(false)
     expect(closes('Sent with Nine', '', '', '', 'I hope it arrives.')).toBe(false)
     expect(closes('Sent with Nine', '', '', '', '', 'I hope it arrives.')).toBe(true)

@@ -1,6 +1,6 @@
 /**
- * Tests quoted history that stands on the line of the reply or has no end, unlisted devices, and sentences that
- * resemble these cases.
+ * Tests quoted history on the same line as the reply or without an end, unknown devices, and sentences that resemble
+ * these cases.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
@@ -13,7 +13,7 @@ const OWN = 'I will be there at noon.'
  */
 const withOwn = (template: string) => `${OWN}${template.replaceAll('|', '\n')}`.trim()
 
-describe('behind the own text', () => {
+describe('the service removes quoted history that follows the writer’s own text', () => {
   test.each([
     'On Mon, Mar 2, 2026 at 9:14 AM Ann <a@x.test> wrote:|> hi',
     ' Vào Th 2, 2 thg 3, 2026 vào lúc 09:14 Lan <l@x.test> đã viết:|> hi',
@@ -48,7 +48,7 @@ describe('behind the own text', () => {
   )
 })
 
-describe('behind the own text', () => {
+describe('the service keeps ordinary text that follows the writer’s own text', () => {
   test.each([
     '||On Monday, March 2, 2026 at 9:14 AM, Room Seven',
     '||Am 2. März 2026 um 9:14 Uhr am Bahnhof Altona',

@@ -1,4 +1,4 @@
-/** Tests which lines the service takes for the header block above a quoted message. */
+/** Tests which lines the service treats as the header block above a quoted message. */
 import { describe, expect, test } from 'bun:test'
 import {
   headerKind,
@@ -7,11 +7,11 @@ import {
 } from '../../../../shared/mail/replyText/headers.ts'
 
 const block = (...lines: string[]) => isHeaderBlock(lines, 0)
-/** Tells whether the service finds a header block in a text, below the writer's own text and a blank line. */
+/** Tells whether the service finds a header block below the writer's own text and a blank line. */
 const below = (...lines: string[]) => isHeaderBlock(['Yes.', '', ...lines], 2)
 
 describe('the service recognises the kind of a header line', () => {
-  test('a header line in a quoted mail is recognised by its label, in any letter case, with asterisks, and in many languages', () => {
+  test('a header line of a quoted mail is recognised by its label, in any letter case, with asterisks, and in many languages', () => {
     expect(headerKind('From: Ada')).toBe('from')
     expect(headerKind('*Von:* Ada')).toBe('from')
     expect(headerKind('SUBJECT : x')).toBe('subject')
@@ -20,7 +20,7 @@ describe('the service recognises the kind of a header line', () => {
     expect(headerKind('Cc:')).toBe('cc')
   })
 
-  test('a line of a quoted mail is no header line without a known label within its first 32 characters', () => {
+  test('a line of a quoted mail is no header line unless a known label is among its first 32 characters', () => {
     for (const line of ['', ': x', 'Hello: x', 'From Ada', 'x From: Ada'])
       expect([line, headerKind(line)]).toEqual([line, undefined])
     expect(headerKind(`${' '.repeat(26)}From: x`)).toBe('from')
@@ -28,7 +28,7 @@ describe('the service recognises the kind of a header line', () => {
   })
 })
 
-describe('the service recognises a block of headers above a quoted message', () => {
+describe('the service recognises a header block above a quoted message', () => {
   test('a header block in a quoted mail has a sender, a date, and a recipient or a subject', () => {
     expect(block('From: Ada', 'Sent: Monday 9:14', 'To: Tom', 'Subject: x')).toBe(true)
     expect(block('From: Ada', 'Date: Monday', 'Subject: x')).toBe(true)
@@ -41,14 +41,14 @@ describe('the service recognises a block of headers above a quoted message', () 
     expect(isHeaderBlock([], 0)).toBe(false)
   })
 
-  test('a header block without a date counts only below a drawn line (such as -----)', () => {
+  test('a header block of a quoted mail without a date counts only below a separator line (such as -----)', () => {
     const lines = ['From: Ada <ada@x.example>', 'To: Tom', 'Subject: x']
     expect(isHeaderBlock(['-----', ...lines], 1)).toBe(true)
     expect(isHeaderBlock(['-----', '', ...lines], 2)).toBe(true)
     expect(below(...lines)).toBe(false)
   })
 
-  test('a header block may contain lines without a label, but at most two in a row', () => {
+  test('a header block of a quoted mail may contain lines without a label, but at most two in a row', () => {
     const wrapped = (count: number) => [
       'From: Ada',
       ...Array(count).fill('more'),
@@ -59,18 +59,18 @@ describe('the service recognises a block of headers above a quoted message', () 
     expect(block(...wrapped(3))).toBe(false)
   })
 
-  test('a header block ends at a blank line if a new block follows', () => {
+  test('a header block of a quoted mail ends at a blank line if a new block follows', () => {
     expect(block('From: Ada', '', 'From: Tom', 'Sent: Monday', 'Subject: x')).toBe(false)
     expect(block('Sent: Monday', 'From: Tom', 'Subject: x')).toBe(true)
     expect(block('Sent: Monday', 'Subject: x', '', 'From: Tom', 'To: Ann')).toBe(false)
     expect(block('Sent: Monday', 'Subject: x', '', 'From: Tom', 'Hello')).toBe(true)
   })
 
-  test('a header block ends where the line of the next sender begins', () => {
+  test('a header block of a quoted mail ends where the sender line of the next block begins', () => {
     expect(block('From: Ada', 'From: Tom', 'Sent: Monday', 'Subject: x')).toBe(false)
   })
 
-  test('a header block may be one single line with all headers', () => {
+  test('a header block of a quoted mail may be a single line that contains all headers', () => {
     expect(block('From: Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x')).toBe(true)
     expect(block('From: AdaSent: 9:14To: TomSubject: x')).toBe(true)
     expect(block('From: Ada To: Tom Date: 2 March')).toBe(false)
@@ -80,7 +80,7 @@ describe('the service recognises a block of headers above a quoted message', () 
     expect(block('发件人 李 发送日期 2026 收件人 王')).toBe(false)
   })
 
-  test('in an unknown language, a header block needs a sender with an address, three labels and a date with a time', () => {
+  test('in an unknown language, a header block of a quoted mail needs a sender with an address, three labels and a date with a time', () => {
     const lines = ['Ii: Ada <ada@x.example>', 'Ya: 2026-03-02 09:14', 'Uu: Tom']
     expect(below(...lines)).toBe(true)
     expect(below(lines[0]!, lines[1]!)).toBe(false)
@@ -100,7 +100,7 @@ describe('the service recognises a block of headers above a quoted message', () 
     expect(isHeaderBlock(['Yes.', 'From: Ada <ada@x.example>'], 1)).toBe(false)
   })
 
-  test('a header block of HCL Notes has a name with an organization, a date, and labels on lines of their own', () => {
+  test('a header block of HCL Notes has a name with an organization, a date, and labels on separate lines', () => {
     const notes = ['Ann Doe/HQ/ACME', '06/18/2024 10:11 AM', '', 'To', 'Bob', 'Subject', 'Re: x']
     expect(block(...notes)).toBe(true)
     expect(block('Ann Doe', ...notes.slice(1))).toBe(false)
@@ -111,8 +111,8 @@ describe('the service recognises a block of headers above a quoted message', () 
   })
 })
 
-describe('the service finds headers on the same line as the reply', () => {
-  test('headers on the same line as the reply begin at the first sender or date', () => {
+describe('the service finds headers of a quoted mail that follow the reply on the same line', () => {
+  test('quoted headers on the same line as the reply begin at the first sender or date', () => {
     const own = 'Yes. '
     const head = 'From: Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x'
     expect(headersWithin(own + head, [])).toBe(own.length)
@@ -121,7 +121,7 @@ describe('the service finds headers on the same line as the reply', () => {
     expect(headersWithin(`${own}From: Ada Sent: 2 Mar 2026 9:14 Subject: x`, [])).toBeUndefined()
   })
 
-  test('headers on the same line as the reply need a date with a digit, and may be in any order', () => {
+  test('quoted headers on the same line as the reply need a date with a digit, and may be in any order', () => {
     const at = (head: string) => headersWithin(`Yes. ${head}`, [])
     const ada = 'From: Ada <ada@x.example>'
     expect(at(`Sent: 2 Mar 2026 9:14 ${ada} Subject: x`)).toBe(5)
@@ -134,20 +134,20 @@ describe('the service finds headers on the same line as the reply', () => {
     expect(at(`${ada} Sent:${' '.repeat(60)}9:14 Subject: x`)).toBeUndefined()
   })
 
-  test('headers on the same line as the reply are searched only among the first twelve labels of the line', () => {
+  test('quoted headers on the same line as the reply are searched only among the first twelve labels of the line', () => {
     const head = 'From: Ada <ada@x.example> Sent: 9:14 Subject: x'
     expect(headersWithin(`Yes. ${'Cc: Tom '.repeat(9)}${head}`, [])).toBe(5 + 72)
     expect(headersWithin(`Yes. ${'Cc: Tom '.repeat(12)}${head}`, [])).toBeUndefined()
   })
 
-  test('headers on the same line as the reply may continue on the lines below', () => {
+  test('quoted headers on the same line as the reply may continue on the lines below', () => {
     const rest = ['Sent: Monday 9:14', 'To: Tom', 'Subject: x']
     expect(headersWithin('Yes. From: Ada', rest)).toBe(5)
     expect(headersWithin('Yes. From: Ada', [])).toBeUndefined()
     expect(headersWithin('Yes. From: Ada', ['Hello', ...rest])).toBeUndefined()
   })
 
-  test('headers on the same line as the reply must begin at the start of a word', () => {
+  test('quoted headers on the same line as the reply are recognised only at the start of a word', () => {
     const tail = ': Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x'
     expect(headersWithin(`Yes xfrom${tail}`, [])).toBe(undefined)
     expect(headersWithin(`YesFrom${tail}`, [])).toBe(3)

@@ -125,7 +125,7 @@ describe('the service finds the reply text of a whole mail', () => {
     )
   })
 
-  test('a sentence about recipients does not count as a bounce, but a report about undelivered recipients does', () => {
+  test('a sentence about recipients does not count as a bounce, whereas a report about undelivered recipients does', () => {
     const own = 'The following recipients get the invoice: Ann and Bob.'
     expect(replyText(`${own}\n\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> Who?`)).toBe(own)
     for (const start of [
@@ -156,7 +156,7 @@ describe('the service finds the reply text of a whole mail', () => {
     expect(below('----- Pesan Asli -----||lama')).toBe(OWN)
   })
 
-  test('a bounce’s status has three numbers, so that a version number in the writer’s text does not count as a bounce', () => {
+  test('a bounce’s status has three numbers, so a version number in the writer’s text does not count as a bounce', () => {
     const report = 'Status: 5.1.1 (bad destination mailbox address)\n\n> old'
     expect(replyText(report)).toBe(report)
     const own = 'Status: 5.2 is live since noon.\n\nAll tests pass.'

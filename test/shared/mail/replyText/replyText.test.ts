@@ -15,7 +15,7 @@ describe('the service recognises inline answers and quote marks', () => {
     expect(replyText(`${answers}\n\n> three\n-- \nAnn`)).toBe(answers)
   })
 
-  test('a quote above the answer is removed only if an attribution line ("Ann wrote:") introduces the quote', () => {
+  test('a quote above the answer is removed only if an attribution line ("Ann wrote:") introduces it', () => {
     expect(replyText('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes')).toBe('yes')
     expect(replyText('> one?\n\nyes')).toBe('> one?\n\nyes')
     expect(below('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|> one?||Bye')).toBe(`${OWN}\n\n\nBye`)
@@ -26,13 +26,13 @@ describe('the service recognises inline answers and quote marks', () => {
     expect(replyText(`${OWN}\n\n2013/7/20 Bob <bob@x.test>\n\n| old\n|\n| text`)).toBe(OWN)
   })
 
-  test('if a quoted line is wrapped, its second half without a quote mark does not count as the writer’s answer', () => {
+  test('if a quoted line is wrapped, its second half has no quote mark, but does not count as the writer’s answer', () => {
     const wrapped =
       '> Lorem ipsum dolor sit amet, consectetur adipiscing elit, nulla|pharetra odio?|> x'
     expect(below(`On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|${wrapped}`)).toBe(OWN)
   })
 
-  test('an example behind a colon has at most four lines with the mark `>`, and a longer block is quoted history', () => {
+  test('an example after a colon has at most four lines with the mark `>`, and a longer block is quoted history', () => {
     const lines = (count: number) => Array.from({ length: count }, (_, n) => `> command ${n}`)
     const example = (count: number) => ['Run this:', ...lines(count)].join('\n')
     expect(replyText(example(4))).toBe(example(4))
@@ -134,7 +134,7 @@ describe('the service finds the reply text of an HTML mail', () => {
   test.each(cases)('%s', (_name, html, want) => expect(replyTextFromHtml(html)).toBe(want))
 })
 
-describe('the service finds the reply text of hostile input in limited CPU time', () => {
+describe('finding the reply text of hostile input takes limited CPU time', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
     ['>', '>'.repeat(MB)],

@@ -24,7 +24,7 @@ const extract = async (mail: ReplyCase) => {
 
 /**
  * Counts the mails of a set by how good their reply text is. A reply text counts as `leaked` if it still contains words
- * of other people. A mail counts as `emptied` if its reply text is empty although the writer wrote a reply.
+ * of other people, and as `emptied` if it is empty although the writer wrote a reply.
  */
 export type ReplyScore = {
   all: number
@@ -34,7 +34,7 @@ export type ReplyScore = {
   leaked: number
   emptied: number
   misses: { id: string; got: string; wanted: string }[]
-  /** Holds one line for each mail whose reply text differs from the expected text by at least one character. */
+  /** Holds one line for each mail whose reply text is not exactly the expected text. */
   others: string[]
 }
 

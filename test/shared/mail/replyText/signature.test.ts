@@ -13,7 +13,7 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('a signature is below the writer’s own text', () => {
+describe('a mail has a signature below the writer’s own text', () => {
   test.each(['-- ', '--', '__', '—'])(
     'a signature after the delimiter %p is removed from the reply text',
     (mark) => {
@@ -21,7 +21,7 @@ describe('a signature is below the writer’s own text', () => {
     },
   )
 
-  test('a drawn line with a signature is removed, but a drawn line before a full sentence stays', () => {
+  test('a separator line with a signature is removed, but a separator line before a full sentence stays', () => {
     expect(below('—————|Ann Lee|ann@x.test')).toBe(OWN)
     expect(below('—————|Ann Lee|Head of Harbour Works')).toBe(OWN)
     const five = '—————\nAnn Lee\nHead of the Harbour Works'
@@ -32,7 +32,7 @@ describe('a signature is below the writer’s own text', () => {
     expect(replyText(sections)).toBe(sections)
   })
 
-  test('a block below a sign-off is removed if the block repeats the first name of the sign-off', () => {
+  test('the lines below a sign-off are removed if they repeat the first name of the sign-off', () => {
     const text = 'See page 4.\n\nKind regards,\nAnn'
     expect(replyText(`${text}\n\nAnn Lee\nPartner, Quay Law LLP\n+44 20 7946 0000`)).toBe(text)
   })

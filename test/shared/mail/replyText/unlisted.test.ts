@@ -1,6 +1,6 @@
 /**
- * Tests languages and mail programs that the service does not list. If the language or the program is unlisted, the
- * kind of a line follows from a date, an address and the position of the line.
+ * Tests languages and mail programs that the service does not list. The service then recognises the kind of a line by
+ * its date, its address and its position.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
@@ -14,7 +14,7 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('the service cuts an earlier mail in an unlisted form below the writer’s own text', () => {
+describe('the service removes an earlier mail in an unlisted form below the writer’s own text', () => {
   test.each([
     'ti 3. maalisk. 2026 klo 9.14 Mikko Salmi raapusti:|> Moi',
     'ti 3. maalisk. 2026 klo 9.14 Mikko Salmi <m@x.test> raapusti:||Moi',
@@ -74,14 +74,14 @@ test('quoted history on the same line as the new text is removed from the reply 
     expect(replyText(`${own} ${joined}`)).toBe(own)
 })
 
-test('a quote that the writer discusses stays in the reply text, even if a quoted mail follows below', () => {
+test('a quote that the writer discusses stays in the reply text, even if a quoted mail follows below it', () => {
   const cited = 'The lease says:\n\n> The tenant pays by the third day.\n\nSo no fee is due.'
   expect(replyText(`${cited}\n\nOn 3 Mar 2026, Laura <l@x.test> wrote:\n> Pay!`)).toBe(cited)
   const html = '<p>The lease says:</p><blockquote>Pay by day three.</blockquote><p>No fee.</p>'
   expect(replyTextFromHtml(html)).toBe('The lease says:\n\n> Pay by day three.\n\nNo fee.')
 })
 
-describe('the service finds the reply text of hostile input in limited CPU time', () => {
+describe('finding the reply text of hostile input in an unlisted form takes limited CPU time', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
     ['brackets', '['.repeat(MB)],

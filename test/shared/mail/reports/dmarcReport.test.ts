@@ -67,7 +67,7 @@ describe('the service reads a row of a DMARC report', () => {
     expect(read({})[0]!.source).toBeNull()
   })
 
-  test('a row of a DMARC report takes no value from the row before', () => {
+  test('a value of a row in a DMARC report is not used for the next row', () => {
     expect(read({ ip: '192.0.2.1', count: '2', dkim: 'pass' }, {})).toEqual([
       { source: '192.0.2.1', count: 2, isPassed: true, result: 'none, dkim=pass, spf=none' },
       { source: null, count: 1, isPassed: false, result: 'none, dkim=none, spf=none' },

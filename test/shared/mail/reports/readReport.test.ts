@@ -68,7 +68,7 @@ test.each([
   expect(() => readReport(make())).toThrow(reason)
 })
 
-test('XML entities in a report are not expanded, so an entity bomb stays short', () => {
+test('a report’s XML entities are not expanded, so an entity bomb (a small file that expands to a huge text) stays short', () => {
   const bomb = `<!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>${dmarcXml(D, [
     { ...RECORDS[0], source: '&b;&b;' },
   ]).replace(/^<\?xml.*\?>\n/, '')}`

@@ -1,4 +1,4 @@
-/** Tests which mails the service takes for mails with aggregate reports (DMARC and TLS). */
+/** Tests which mails the service treats as mails with aggregate reports (DMARC and TLS). */
 import { describe, expect, test } from 'bun:test'
 import {
   isReportFile,

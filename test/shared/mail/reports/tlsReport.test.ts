@@ -50,7 +50,7 @@ describe('the service reads the rows of a TLS report', () => {
     expect(read(report([policy('a.example', 1)])).rows).toHaveLength(1)
   })
 
-  test('of a TLS report, only the rows of those policies are read that belong to the domain of the first policy', () => {
+  test('only the rows of those policies are read from a TLS report that belong to the domain of the first policy', () => {
     const { domain, rows } = read(
       report([policy('A.Example.', 1), policy('b.example', 2), policy('a.example', 3)]),
     )
@@ -95,7 +95,7 @@ describe('the service refuses a text that is not a TLS report', () => {
     expect(fault(report([one], { 'date-range': range }))).toBe('its dates are no times')
   })
 
-  test('a text is no TLS report without a policy, with over 100 policies, or with over 10,000 failures of one policy', () => {
+  test('a text is no TLS report without a policy, with more than 100 policies, or with more than 10,000 failures of one policy', () => {
     expect(fault(report([]))).toBe(NO_REPORT)
     expect(fault(report(Array(100).fill(one)))).toBeNull()
     expect(fault(report(Array(101).fill(one)))).toBe(NO_REPORT)

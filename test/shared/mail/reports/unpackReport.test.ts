@@ -16,7 +16,7 @@ const faultOf = (given: Uint8Array) => {
   }
   return null
 }
-/** Returns a copy of an archive in which other bytes replace the bytes from an offset on. */
+/** Returns a copy of an archive in which other bytes replace the bytes from a given offset on. */
 function changed(archive: Uint8Array, at: number, ...values: number[]): Uint8Array {
   const copy = archive.slice()
   copy.set(values, at)
@@ -41,7 +41,7 @@ test('a text that begins with only half of an archive’s signature is not treat
 describe('the service unpacks a report from a zip archive', () => {
   const archive = zip(bytes('{}'), 0)
 
-  test('of a zip archive, the first file is unpacked, and its name and extra field are skipped', () => {
+  test('the first file of a zip archive is unpacked, and its name and extra field are skipped', () => {
     const two = zipSync({
       'one.json': [bytes('1'), { level: 0, extra: { 7: bytes('more') } }],
       'two.json': bytes('2'),

@@ -1,4 +1,4 @@
-/** Tests which words the approval page marks in a mail under review. */
+/** Tests which words the approval page marks in a mail that a person reviews. */
 import { describe, expect, test } from 'bun:test'
 import {
   markDifferences,
@@ -12,7 +12,7 @@ const written = (pieces: Piece[]) =>
 const compared = (text: string, other: string) => written(markDifferences(text, other, 'other'))
 
 describe('the service compares the words of the text part and the HTML part', () => {
-  test('when the text part and the HTML part of a mail are compared, a word with the same neighbour in both parts is not marked', () => {
+  test('a word that has the same neighbour in the text part and in the HTML part of a mail is not marked', () => {
     expect(compared('The tide is high.', 'The tide is high.')).toBe('The tide is high.')
     expect(compared('THE tide', 'the TIDE, twice')).toBe('THE tide')
     expect(compared('the, tide!', 'the tide')).toBe('the, tide!')
@@ -32,12 +32,12 @@ describe('the service compares the words of the text part and the HTML part', ()
     expect(compared('a b c', 'c b a')).toBe('[a b c]')
   })
 
-  test('marked words that follow each other directly form one mark, together with the punctuation between the words', () => {
+  test('marked words that directly follow each other form one mark, together with the punctuation between them', () => {
     expect(compared('go to: 7, Pier! now', 'go to now')).toBe('go to: |[7, Pier]|! now')
     expect(compared('x a y b z', 'x a q y w b z')).toBe('x a |[y]| b z')
   })
 
-  test('a word counts as the same word in both parts of a mail if the word before or after it is also the same', () => {
+  test('a word counts as the same in both parts of a mail if the word before or after it is also the same', () => {
     expect(compared('x b', 'a b')).toBe('[x]| b')
     expect(compared('a x', 'a b')).toBe('a |[x]')
   })

@@ -1,4 +1,4 @@
-/** Tests which parts of a mail the approval page cannot show as the recipients will see these parts. */
+/** Tests which parts of a mail the approval page cannot show as the recipients will see them. */
 import { describe, expect, test } from 'bun:test'
 import { framedHtml } from '../../../../api/console/approval/framedHtml.ts'
 import {
@@ -29,7 +29,7 @@ test('the approval page can show an HTML part of at most 200,000 characters', ()
   ])
 })
 
-test('an HTML part with an element that loads or runs something cannot be shown, and the error names the element in lower case', () => {
+test('an HTML part with an element that loads or runs something cannot be shown, and the error contains the element in lower case', () => {
   for (const name of ['script', 'IFRAME', 'frame', 'link', 'base', 'svg', 'xml', 'picture'])
     expect(faults(`<${name} >`)).toEqual([`the HTML part has the element ${name.toLowerCase()}`])
   for (const name of ['linked', '/script', 'p', ' script'])
@@ -195,7 +195,7 @@ test('if an HTML part cannot be shown for several reasons, the reasons are liste
   ])
 })
 
-test('the page cannot show an HTML part whose uses of pictures exceed the maximum of the frame', () => {
+test('the page cannot show an HTML part that repeats its pictures so often that they exceed the size limit of the frame', () => {
   const uses = (count: number, size: number) =>
     faults('<img src="cid:p1">'.repeat(count), [{ ...PICTURE, size }])
   const most = Math.floor(PICTURES_MAX_CHARS / ('data:image/png;base64,'.length + 120_000))

@@ -40,7 +40,7 @@ test('the approval page shows the code numbers of invisible characters', () => {
   expect(words('Text', { text: 'a\u200bb' })).toBe('a⟨U+200B⟩b')
 })
 
-describe('the review shows the header fields of the mail', () => {
+describe('the approval page shows the header fields of the mail', () => {
   const fields = (text: string) =>
     words('Fields of the mail', { bytes: new Uint8Array(Buffer.from(text)) })
 
@@ -98,7 +98,7 @@ test('the approval page shows each calendar invitation of the mail', () => {
   expect(words('Invitation', { invitations: [] })).toBeNull()
 })
 
-describe('the review shows a mail with HTML', () => {
+describe('the approval page shows a mail with HTML', () => {
   test('the approval page marks words that occur only in the text part or only in the HTML part of a mail', () => {
     const given = { text: 'Pay 7 now', html: '<p>Pay 8 now</p>' }
     expect(marked('Text', given)).toEqual(['not in the HTML part: 7'])
@@ -131,7 +131,7 @@ describe('the review shows a mail with HTML', () => {
     expect(marked('Source of the HTML part', given)).toEqual(['added by a style: content: "Pay"'])
   })
 
-  test('the approval page has no section for comments if the mail has no comments', () => {
+  test('if the mail has no comments, the approval page has no section for comments', () => {
     expect(words('Comments and words that a style adds', { html: '<p>Hello</p>' })).toBeNull()
   })
 
@@ -148,19 +148,19 @@ describe('the review shows a mail with HTML', () => {
   })
 })
 
-describe('the review of a mail is split into pages', () => {
+describe('the approval page of a mail is split into several pages', () => {
   const pages = (text: string) => reviewOf(letter({ text })).pages
   const lengths = (text: string) => pages(text).map((page) => page.map(wordsOf).join('').length)
   const PAGES_FAULT = 'the mail is longer than 20 pages of 50000 characters'
 
-  test('a text that needs too many pages is not compared with the HTML part, and cannot be approved', () => {
+  test('a text that needs too many pages is not compared with the HTML part, and the mail cannot be approved', () => {
     const text = 'word '.repeat(400_000)
     const review = reviewOf(letter({ text, html: `<p>${'<b>word</b> '.repeat(15_000)}</p>` }))
     expect([review.obstacles, review.pages.length]).toEqual([[PAGES_FAULT], 1])
     expect(review.pages[0]!.map(({ title }) => title)).toEqual(['Text'])
   })
 
-  test('a text beside an HTML part cannot be approved if the comparison of both would take too long', () => {
+  test('if the comparison of the text part and the HTML part would take too long, the mail cannot be approved', () => {
     const obstacles = (text: number, html: number | null) =>
       reviewOf(letter({ text: 'x'.repeat(text), html: html === null ? null : 'y'.repeat(html) }))
         .obstacles
@@ -171,7 +171,7 @@ describe('the review of a mail is split into pages', () => {
     expect(obstacles(20 * PAGE_CHARS - 9, 10)).toEqual([PAGES_FAULT])
   })
 
-  test('invisible characters and blank lines count with their signs, and no sign or line is lost between two parts', () => {
+  test('invisible characters and blank lines count with the signs that replace them, and nothing is lost between two pages', () => {
     const invisible = '\u200b'.repeat(20_000)
     expect(pages(invisible).flat().map(wordsOf).join('')).toBe('⟨U+200B⟩'.repeat(20_000))
     const hidden = reviewOf(letter({ text: '\u200b'.repeat(20 * PAGE_CHARS) }))
@@ -207,7 +207,7 @@ describe('the review of a mail is split into pages', () => {
     expect(lengths(`${'x'.repeat(PAGE_CHARS - 2)}🔑y`)).toEqual([PAGE_CHARS, 1])
   })
 
-  test('a mail fills at most twenty approval pages; the owner sees only the first page of a longer mail, and cannot approve the mail', () => {
+  test('a mail fills at most twenty approval pages; of a longer mail, the owner sees only the first page and cannot approve it', () => {
     const longest = reviewOf(letter({ text: 'x'.repeat(20 * PAGE_CHARS) }))
     expect([longest.pages.length, longest.obstacles]).toEqual([20, []])
     const longer = reviewOf(letter({ text: 'x'.repeat(20 * PAGE_CHARS + 1) }))

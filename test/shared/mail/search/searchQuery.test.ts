@@ -56,7 +56,7 @@ describe('the service reads a search query', () => {
     expect(read('"OR" tide')).toEqual(['or', 'tide'])
   })
 
-  test('an OR has no effect at the beginning or the end of a search query, or beside a word with a minus sign', () => {
+  test('OR has no effect at the beginning or the end of a search query, or beside a word with a minus sign', () => {
     expect(read('OR tide OR')).toEqual(['tide'])
     expect(read('tide OR -ebb')).toEqual(['tide', '!ebb'])
     expect(read('due -ebb OR tide')).toEqual(['due', '!ebb', 'tide'])
@@ -72,7 +72,7 @@ describe('the service reads a search query', () => {
     expect(read('Ada@Shop.Example')).toEqual(['ada shop example|ada@shop.example'])
   })
 
-  test('in a script without spaces (such as Chinese), a single letter finds each pair of letters that begins with this letter', () => {
+  test('in a script without spaces (such as Chinese), a single letter finds each pair of letters that begins with it', () => {
     expect(read('東')).toEqual(['東*'])
     expect(read('東京都')).toEqual(['東京 京都'])
   })
@@ -103,7 +103,7 @@ describe('the service reads a search query', () => {
 })
 
 describe('the service reads a search query on one field', () => {
-  test('a query on one field (such as from) is one phrase, and the field must contain this phrase', () => {
+  test('a query on one field (such as from) is one phrase that the field must contain', () => {
     expect(parseField('from', 'Ada Shop').clauses).toEqual([
       { anyOf: [{ terms: ['ada', 'shop'], prefix: false }], not: false, field: 'from' },
     ])
@@ -127,7 +127,7 @@ describe('the service reads a search query on one field', () => {
 describe('the service matches a search query against the texts of a message', () => {
   const holds = (q: string, ...texts: string[]) => holdsIn(parseSearch(q), { text: texts })
 
-  test('a message matches a query if each clause of the query matches one of the message’s texts', () => {
+  test('a message matches a query if each clause of the query matches a text of the message', () => {
     expect(holds('tide due', 'the tide', 'is due')).toBe(true)
     expect(holds('tide due', 'the tide')).toBe(false)
     expect(holds('tide OR due', 'is due')).toBe(true)
@@ -135,7 +135,7 @@ describe('the service matches a search query against the texts of a message', ()
     expect(holds('tide -due', 'the tide')).toBe(true)
   })
 
-  test('a message matches a phrase if the phrase’s words follow each other directly in a text of the message', () => {
+  test('a message matches a phrase if the words of the phrase directly follow each other in a text of the message', () => {
     expect(holds('"low water"', 'at low, water')).toBe(true)
     expect(holds('"low water"', 'low', 'water')).toBe(false)
     expect(holds('"low water"', 'low low water')).toBe(true)
@@ -152,7 +152,7 @@ describe('the service matches a search query against the texts of a message', ()
   })
 })
 
-test('the tsquery text for PostgreSQL combines phrases, alternatives and clauses, with the marks for prefixes and fields', () => {
+test('the tsquery text for PostgreSQL combines phrases, alternatives and clauses, with marks for prefixes and fields', () => {
   const term = (word: string) => lexeme(searchKey(PROJECT), word)
   expect(searchText(PROJECT, parseSearch('"low wat*" OR ebb -due'))).toBe(
     `((${term('low')} <-> ${term('wat')}:*) | (${term('ebb')})) & !((${term('due')}))`,
@@ -169,7 +169,7 @@ describe('the service highlights the words that match a search query', () => {
       piece.ranges.map(([start, end]) => piece.text.slice(start, end)),
     )
 
-  test('where several phrases of a query match at one position of a text, the longest phrase is highlighted', () => {
+  test('if several phrases of a query match at one position of a text, the longest phrase is highlighted', () => {
     expect(marked('low water and low tide', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water low', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water', 'wat*')).toEqual([['water']])

@@ -86,7 +86,7 @@ test('search terms are read from the blocks of the index in the order of their b
       return true
     })
     expect(read[start]).toBe(block.firstTerm)
-    // A block of search terms may be larger than a quarter of a database page only if it contains a single term.
+    // A block of search terms may exceed a quarter of a database page only if it contains a single term.
     if (block.terms.length > 1_950) expect(read.length - start).toBe(1)
   }
   expect(read).toEqual(terms)
@@ -119,7 +119,7 @@ test('a search in one segment of the index finds the messages that match every c
   expect(found('b OR c a')).toEqual([1, 500])
   expect(found('nobody')).toEqual([])
   expect(found('a nobody')).toEqual([])
-  // The search reads the terms that begin with a prefix only if mayMatch returns true.
+  // If mayMatch returns true, the search reads the terms that begin with the prefix.
   const may = (typed: string) => mayMatch([parseSearch(typed)], placesOf)
   expect(['a b', 'nobody OR a', 'abc*', 'a -nobody', 'abc* a'].map(may)).not.toContain(false)
   expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)

@@ -104,7 +104,7 @@ describe('the service reads a CSS rule', () => {
       ])
   })
 
-  test('a CSS rule with a kind of selector that the service does not know is ignored', () => {
+  test('a CSS rule with a selector of an unknown kind is ignored', () => {
     for (const selector of [
       'p:hover',
       'p[title]',
@@ -128,7 +128,7 @@ describe('the service reads a CSS rule', () => {
     expect([inside(6), inside(7)]).toEqual([false, true])
   })
 
-  test('a CSS rule without a property that the service knows is ignored', () => {
+  test('a CSS rule without a known property is ignored', () => {
     const sheet = new StyleSheet('p {unheard: 1} p {}')
     expect(sheet.isEmpty).toBe(true)
     expect(sheet.match(element('p'), []).size).toBe(0)
@@ -159,13 +159,13 @@ describe('the service chooses between two CSS rules for one element', () => {
     expect(colour('.two{color:red} .one{color:blue}', 'p.two.one')).toBe('blue')
   })
 
-  test('a CSS declaration marked !important counts before a declaration without this mark', () => {
+  test('a CSS declaration marked !important has priority over a declaration without this mark', () => {
     expect(colour('p{color:red!important} #id{color:blue}', 'p#id')).toBe('red')
     expect(colour('p{color:red!important} #id{color:blue!important}', 'p#id')).toBe('blue')
   })
 })
 
-test('of several CSS declarations the last counts, but a declaration marked !important counts before all others', () => {
+test('of several CSS declarations the last counts, but a declaration marked !important has priority over all others', () => {
   const all = (...list: string[]) => valuesOf(cascade(list.map(readDeclarations)))
   expect(all('color: red', 'color: blue; font: a')).toEqual({ color: 'blue', font: 'a' })
   expect(all('color: red !important', 'color: blue')).toEqual({ color: 'red' })
@@ -223,7 +223,7 @@ describe('the service reads a style sheet', () => {
     expect(css(5_001).match(element('p'), []).size).toBe(0)
   })
 
-  test('a style sheet remembers the declarations for elements with the same name, id and classes', () => {
+  test('a style sheet stores the declarations for elements with the same name, id and classes', () => {
     const sheet = new StyleSheet(
       'p {color: red} .one {color: blue} #x {color: green} div i {color: red}',
     )
@@ -239,7 +239,7 @@ describe('the service reads a style sheet', () => {
     }
   })
 
-  test('after 300,000 steps of matching CSS rules, each new element counts as hidden', () => {
+  test('after 300,000 steps of matching CSS rules, each further element counts as hidden', () => {
     const shownAfter = (count: number) => {
       const sheet = new StyleSheet('i {color: red}'.repeat(1_000))
       for (let n = 0; n < count; n++) sheet.match(element(`i#x${n}`), [])
@@ -250,7 +250,7 @@ describe('the service reads a style sheet', () => {
     expect(shownAfter(301)).toEqual([undefined, 'none'])
   })
 
-  test('a style sheet remembers its results for the first thousand elements', () => {
+  test('a style sheet stores its results for the first thousand elements', () => {
     const sheet = new StyleSheet(`p {color: red} ${'i {color: red}'.repeat(1_000)}`)
     for (let n = 1; n <= 1_001; n++) sheet.match(element(`p#x${n}`), [])
     for (let n = 0; n < 301; n++) sheet.match(element(`i#y${n}`), [])

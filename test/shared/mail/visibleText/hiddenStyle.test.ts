@@ -29,7 +29,7 @@ test('an HTML element without a style is visible', () => {
   expect(isSeen(PAGE)).toBe(true)
 })
 
-describe('the service detects a hidden HTML element by its kind or its attributes', () => {
+describe('the service recognises a hidden HTML element by its kind or its attributes', () => {
   test('an HTML element of a kind that browsers do not show (such as template) is hidden', () => {
     for (const name of ['template', 'noscript', 'iframe', 'noembed', 'noframes', 'datalist'])
       expect([name, isUnseen(name), seen('', { name, attributes: { open: '' } })]).toEqual([
@@ -45,7 +45,7 @@ describe('the service detects a hidden HTML element by its kind or its attribute
     expect(seen('', { name: 'dialog', attributes: { open: '' } })).toBe(true)
   })
 
-  test('an HTML element with the attribute hidden is hidden, unless its style sets display', () => {
+  test('an HTML element with the attribute hidden is not visible, unless its style sets display', () => {
     const attributes = { hidden: '' }
     expect(seen('', { attributes })).toBe(false)
     expect(seen('display: block', { attributes })).toBe(true)
@@ -53,7 +53,7 @@ describe('the service detects a hidden HTML element by its kind or its attribute
   })
 })
 
-describe('the service detects a hidden HTML element by its style', () => {
+describe('the service recognises a hidden HTML element by its style', () => {
   test('an HTML element is hidden if its CSS property display says so', () => {
     expectSeen(['display: none'], false)
     expectSeen(['display: block', 'display: inherit'], true)
@@ -142,7 +142,7 @@ describe('the service detects a hidden HTML element by its style', () => {
     expectSeen(['position: absolute; right: -400px'], true)
   })
 
-  test('an HTML element is hidden if CSS places it 5,000 pixels away or further', () => {
+  test('an HTML element is hidden if CSS places it at a distance of 5,000 pixels or more', () => {
     for (const side of ['right', 'bottom', 'left', 'top']) {
       expectSeen([`position: absolute; ${side}: 5000px`, `position: fixed; ${side}: 500em`], false)
       expectSeen(
@@ -324,7 +324,7 @@ describe('the service finds the background of letters', () => {
     expect(seen('background: white', { attributes: { bgcolor: 'black' } })).toBe(true)
   })
 
-  test('if a background is transparent or missing, the background of the parent element counts', () => {
+  test('if the background of an element is transparent or missing, the background of its parent element counts', () => {
     for (const style of [
       '',
       'background: none',
@@ -336,7 +336,7 @@ describe('the service finds the background of letters', () => {
     expect(seen('color: white; background: transparent', { parent: black })).toBe(true)
   })
 
-  test('if the background of letters is a picture or a gradient, it is unknown, so that the letters count as visible', () => {
+  test('if the background of letters is a picture or a gradient, it is unknown, and the letters count as visible', () => {
     for (const style of [
       'background: url(x) black',
       'background-image: url(x); background-color: black',
@@ -348,6 +348,6 @@ describe('the service finds the background of letters', () => {
   })
 })
 
-test('a colour name that is unknown leaves the text visible, even if every JavaScript object has a property of this name', () => {
+test('an unknown colour name leaves the text visible, even if it is the name of a built-in JavaScript property', () => {
   expectSeen(['color: constructor', 'color: __proto__', 'background: constructor'], true)
 })

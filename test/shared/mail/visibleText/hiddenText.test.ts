@@ -11,7 +11,7 @@ const htmlMail = (html: string) =>
     ),
     'mail.test',
   )
-test('if the first rules of a style sheet hide a text, the text stays hidden even if the style sheet is cut for its length', async () => {
+test('if the first rules of a style sheet hide a text, the text stays hidden even if the long style sheet is cut', async () => {
   const style = `.x{display:none}${' '.repeat(262_144)}`
   const { text } = await htmlMail(`<style>${style}</style><p>seen</p><p class="x">hidden</p>`)
   expect(text.trim()).toBe('seen')
@@ -74,7 +74,7 @@ test('hidden text of a mail appears neither in text nor in extractedText, and th
 
 test('visible text of a mail is kept, and the mail gets no label about hidden text', async () => {
   for (const html of [
-    // Mail layouts set the font size of a table cell to 0, and give the text in that cell a visible size.
+    // Mail layouts often set the font size of a table cell to 0, and give the text in the cell a visible size.
     '<td style="font-size:0"><span style="font-size:14px">Seen</span></td>',
     '<div style="visibility:hidden"><b style="visibility:visible">Seen</b></div>',
     '<div style="background:#000;color:#fff">Seen</div>',

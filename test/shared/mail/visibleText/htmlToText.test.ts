@@ -62,7 +62,7 @@ describe('htmlToText converts HTML into text', () => {
   })
 })
 
-describe('hostile HTML is converted in bounded CPU time', () => {
+describe('converting hostile HTML takes limited CPU time', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
     ['nested elements', '<div>'.repeat(MB / 5)],
@@ -83,15 +83,15 @@ describe('hostile HTML is converted in bounded CPU time', () => {
     ['spaces', `<p>a${' '.repeat(MB)}b</p>`],
     ['line ends', `<pre>${'\n'.repeat(MB)}</pre>`],
   ]
-  // When the author of the test measured the conversion, it took less than 0.3 s for each input. The time limit in the
-  // test is higher, because the machine may be busy.
+  // In a measurement, the conversion took less than 0.3 s for each input. The time limit of the test is higher, because
+  // the machine may be busy.
   test.each(inputs)('%s', (_name, html) => {
     expect(cpuMsOf(() => htmlToText(html))).toBeLessThan(2000)
   })
 })
 
 test('HTML with more than 60,000 tags and lines is not parsed, and only its tags are removed', () => {
-  // The function htmlToText writes dashes before list items only if it parses the HTML into a tree.
+  // htmlToText writes dashes before list items only if it parses the HTML into a tree.
   const list = '<ul><li>x</ul>'
   const of = (lines: number) => htmlToText(`${'\n'.repeat(lines)}${list}`).trim()
   const tags = 3

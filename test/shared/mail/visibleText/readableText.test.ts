@@ -4,12 +4,12 @@ import { saysElse } from '../../../../shared/mail/visibleText/readableText.ts'
 const words = (count: number, from = 0) =>
   Array.from({ length: count }, (_, n) => `word${from + n}`).join(' ')
 
-test('a plain text says something else if more than half of its words are missing in the HTML', () => {
+test('a plain text counts as different from the HTML if more than half of its words are missing there', () => {
   expect(saysElse(words(10), words(5))).toBe(false)
   expect(saysElse(words(11), words(5))).toBe(true)
 })
 
-test('a plain text of fewer than five words never says something else', () => {
+test('a plain text of fewer than five words never counts as different from the HTML', () => {
   expect([saysElse(words(4), ''), saysElse(words(5), '')]).toEqual([false, true])
 })
 
@@ -21,7 +21,7 @@ test('links and words of the plain text are compared without regard to case, and
   expect(saysElse('请确认您的邮箱地址', '您好')).toBe(true)
 })
 
-test('5,000 words of a plain text are compared with 10,000 words of the HTML', () => {
+test('only the first 5,000 words of a plain text are compared with the first 10,000 words of the HTML', () => {
   expect(saysElse(words(20_000), words(5_000))).toBe(false)
   const late = (before: number) => `${words(before, 50_000)} ${words(2_500)}`
   expect(saysElse(words(5_000), late(7_500))).toBe(false)

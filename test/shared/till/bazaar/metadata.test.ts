@@ -16,7 +16,7 @@ const PARTS = ['queryParams', 'pathParams', 'headers', 'body'] as const
 const INPUT_SCHEMA = { type: 'object', properties: { city: { type: 'string' } } }
 const MCP: McpInput = { inputSchema: INPUT_SCHEMA }
 
-/** Returns the parts of the extension `bazaar` that describe the call. */
+/** Returns those parts of the extension `bazaar` that describe the call. */
 function inputOf(input: HttpInput | McpInput, url = URL_PAID) {
   const { info, schema } = bazaarOf({ input }, url)!
   const { properties } = schema as { properties: { input: Record<string, unknown> } }
@@ -64,7 +64,7 @@ describe('the service writes the extension `bazaar`', () => {
   })
 })
 
-describe('the extension describes the input of a URL', () => {
+describe('the extension bazaar describes the input of a URL', () => {
   test('for an HTTP method without a body, the described input has only the method and no body type', () => {
     for (const method of ['GET', 'HEAD', 'DELETE'] as const) {
       const { info, schema } = inputOf({ method })
@@ -113,7 +113,7 @@ describe('the extension describes the input of a URL', () => {
   )
 })
 
-describe('the extension describes the input of an MCP tool', () => {
+describe('the extension bazaar describes the input of an MCP tool', () => {
   test('the described input of an MCP tool has the tool’s name from the URL, and the tool’s schema', () => {
     const { info, schema } = inputOf(MCP, 'mcp://tool/weather.today')
     expect(info).toEqual({ type: 'mcp', toolName: 'weather.today', inputSchema: INPUT_SCHEMA })
@@ -145,7 +145,7 @@ describe('the extension describes the input of an MCP tool', () => {
   )
 })
 
-describe('the extension describes the output of a resource', () => {
+describe('the extension bazaar describes the output of a resource', () => {
   const outputOf = (output: Output) => {
     const { info, schema } = bazaarOf({ input: GET, output }, URL_PAID)!
     return { info: info.output, schema: (schema.properties as Record<string, unknown>).output }

@@ -7,7 +7,7 @@ type Json = Record<string, unknown>
 
 const URL_PAID = 'https://seller.example/weather'
 const TEXT = { type: 'string' }
-/** Holds a text whose JSON has 2,048 characters. */
+/** Holds a text whose JSON form has 2,048 characters. */
 const LONGEST = 'x'.repeat(2_046)
 
 const documentOf = (paths: unknown, more: Json = {}) =>
@@ -123,7 +123,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
     expect(at('/weather', { '/weather': { get: {} } }, { servers })).toEqual({ method: 'GET' })
   })
 
-  test('a URL may match a path template such as /weather/{city}, and then gives the values of the variable parts', () => {
+  test('a URL may match a path template such as /weather/{city}, which then gives the values of the variable parts', () => {
     const parameters = ['city', 'day'].map((name) => ({ in: 'path', name, schema: TEXT }))
     const paths = { '/weather/{city}/{day}': { get: { parameters } } }
     expect(at('/v1/weather/Lima/7', paths, { servers: [{ url: '/v1' }] })).toEqual({
@@ -219,7 +219,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
     })
   })
 
-  test('an OpenAPI parameter is ignored if its location is unknown, even if the location is a property of every object', () => {
+  test('an OpenAPI parameter is ignored if its location is unknown, even if the location has the name of a built-in JavaScript property', () => {
     for (const place of ['toString', 'constructor', 'cookie'])
       expect(Object.keys(withQuery({ in: place }))).toEqual(['method'])
   })
@@ -429,12 +429,12 @@ describe('the service follows a reference inside of an OpenAPI document', () => 
   })
 })
 
-describe('the service makes smaller forms of the metadata', () => {
+describe('the service makes shorter forms of the metadata', () => {
   const words = { serviceName: 'Weather' }
   const bare: HttpInput = { method: 'POST', body: { a: 1 } }
   const input: HttpInput = { ...bare, schema: { body: TEXT } }
 
-  test('if metadata are too long, the output’s schema is dropped first, then the output, the call’s schema and the examples', () => {
+  test('if metadata are too long, parts are dropped in this order: the output’s schema, the output, the call’s schema, the examples', () => {
     const output = { type: 'json', example: 'rain', schema: TEXT }
     const metadata = { ...words, input, output }
     expect(smallerForms(metadata)).toEqual([

@@ -111,7 +111,7 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
     expect([outer.b, items]).toEqual([{}, {}])
   })
 
-  test('a nested OpenAPI schema loses its properties if 200 schemas have already been read', () => {
+  test('once 200 schemas have been read, a nested OpenAPI schema loses its properties', () => {
     const properties = Object.fromEntries(
       Array.from({ length: 198 }, (_, n) => [`p${n}`, { type: 'string' }]),
     )
@@ -130,7 +130,7 @@ describe('the service resolves a reference in an OpenAPI schema', () => {
     })
   })
 
-  test('a reference in an OpenAPI schema is replaced by a schema that allows anything, if it names no schema of the document', () => {
+  test('if a reference in an OpenAPI schema names no schema of the document, a schema that allows anything replaces it', () => {
     const schemas = { City: { type: 'string' }, List: ['type'] }
     for (const $ref of [
       ...['#/components/schemas/Town', '#/components/schemas/', '#/components/schemas/City/type'],
@@ -141,7 +141,7 @@ describe('the service resolves a reference in an OpenAPI schema', () => {
     expect(readSchema({}, reference('City'))).toEqual({})
   })
 
-  test('a reference in an OpenAPI schema is resolved only if it leads to a schema in at most eight steps', () => {
+  test('a reference in an OpenAPI schema is followed only if it leads to a schema in at most eight steps', () => {
     const chain = (length: number) =>
       Object.fromEntries(
         Array.from({ length }, (_, n) => [

@@ -6,7 +6,7 @@ import {
   readOutput,
 } from '../../../../shared/till/bazaar/readMetadata.ts'
 
-/** Returns the fault in the metadata, or null if the service reads the metadata without a change. */
+/** Returns the fault in the metadata. Returns null if the service reads the metadata without a change. */
 function faultOf(
   value: unknown,
   read: (value: unknown) => { value: unknown } | { fault: string },

@@ -90,7 +90,7 @@ describe('the service checks the URL of an icon', () => {
 })
 
 describe('the service checks the template of a path', () => {
-  /** Percent-encodes the percent signs of a text the given number of additional times. */
+  /** Percent-encodes the percent signs of a text the given number of times more. */
   const encoded = (text: string, times: number) => text.replaceAll('%', `%${'25'.repeat(times)}`)
 
   test.each(['/weather/:city', '/v1.2/a_b-c~d/:x', '/a%20b', '/a%2Fb', '/.', '/a:/b'])(

@@ -1,6 +1,6 @@
 /**
- * Holds test mails that were written after the first extraction rules. These later test mails were used for writing the
- * rules for voucher codes and phone calls.
+ * Holds test mails that were written after the first extraction rules. The rules for voucher codes and phone calls were
+ * written with the help of these mails.
  */
 export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['Hello', 'Your code is 482913 for order 771204.', ['482913']],
@@ -315,7 +315,7 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     ['Tb4XgQ9zLwY2'],
   ],
   ['Your file', 'The report Q3Report2026 is ready. Enter your access code to open it.', []],
-  // A link carries the code of the mail, in a language whose words the rules do not know.
+  // A link contains the code of the mail, in a language whose words the rules do not know.
   [
     'Jeike',
     'Eipuru kóva eike hag̃ua: 5QWM82TR\n\nhttps://a.example/jeike?uid=7&signinCode=5QWM82TR',
@@ -345,7 +345,7 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['Wọlé', 'Fi nọ́ńbà yìí wọlé: QR72LM\nhttps://a.example/wole?loginCode=QR72LM', ['QR72LM']],
   ['Sign in', '3F8K21\n\nhttps://a.example/enter?otp=3F8K21', ['3F8K21']],
   ['Murakaza neza', 'Andika: 615-208\n\nhttps://a.example/injira?code=615-208', ['615208']],
-  // A link may also carry the number of an order, a voucher or a friend.
+  // A link may also contain the number of an order, a voucher or a friend.
   ['Spring sale', 'Use SAVE20 at the till.\n\nhttps://shop.example/?code=SAVE20', []],
   ['Your order 4820117', 'Order 4820117 has left.\n\nhttps://shop.example/t?code=4820117', []],
   ['Your parcel', 'Parcel 61904428 comes today.\nhttps://p.example/t?trackingCode=61904428', []],

@@ -1,4 +1,4 @@
-/** Measures how many of the codes and links in test mails are found. */
+/** Measures how many codes and links of test mails the service finds. */
 import { parseMail } from '../../../../../shared/mail/parse/parseMail.ts'
 import type { CodeMail } from './build.ts'
 
@@ -22,12 +22,12 @@ const rawOf = ({ id, subject, text, html }: CodeMail) =>
     ].join('\r\n'),
   )
 
-/** Holds how many cases are right, and how many cases there are in all. */
+/** Holds two numbers: how many cases are right, and how many cases there are in total. */
 export type Share = { right: number; all: number }
 
 export const percent = ({ right, all }: Share): number => Math.round((1000 * right) / all) / 10
 
-/** Returns the 95 % confidence interval of a share, in percent (Wilson 1927). */
+/** Returns the 95 % confidence interval of a rate, in percent (Wilson 1927). */
 export function interval({ right, all }: Share): [low: number, high: number] {
   const z = 1.96
   const rate = right / all
@@ -45,7 +45,7 @@ export type Calibration = Map<number, Share>
 export type Score = {
   mails: number
   codes: { precision: Share; recall: Share }
-  /** Counts the mails that have codes, and how many of them have a code as their most certain found value. */
+  /** Counts the mails with codes, and those of them in which the most certain found value is a code. */
   first: Share
   links: { precision: Share; recall: Share }
   calibration: Calibration

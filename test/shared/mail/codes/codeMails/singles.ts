@@ -1,6 +1,5 @@
 /**
- * Lists test mails of which each was written on its own. No two of the single test mails have the same wording or
- * layout.
+ * Lists test mails that were written one by one. No two of them have the same wording or layout.
  */
 import type { CodeMail } from './build.ts'
 

@@ -74,12 +74,12 @@ describe('the service reads an OpenDocument text', () => {
     expect(read('odt', p(`a${note}d`) + p('e')).text).toBe('a [bc]d\ne')
   })
 
-  test('the text of an OpenDocument file omits titles, descriptions and scripts, without a report about it', () => {
+  test('the text of an OpenDocument file omits titles, descriptions and scripts, and the result does not report this', () => {
     for (const name of ['svg:title', 'svg:desc', 'office:scripts', 'office:settings'])
       expect(seen('odt', p(`a<${name}>no<${name}>no</${name}>no</${name}>b`))).toEqual(['ab'])
   })
 
-  test('the extraction reports which parts of an OpenDocument file it omits', () => {
+  test('the result of an extraction states which parts of an OpenDocument file were omitted', () => {
     for (const [name, why] of [
       ['office:annotation', 'comments'],
       ['text:tracked-changes', 'deleted-text'],
@@ -102,7 +102,7 @@ describe('the service reads an OpenDocument text', () => {
     expect(seen('odt', `<text:p text:display="none">a</text:p>`)).toEqual(['a'])
   })
 
-  test('headers and footers are read from the styles of an OpenDocument text, but not of slides or sheets', () => {
+  test('headers and footers are read from the styles of an OpenDocument text file, but not of slides or sheets', () => {
     const files = {
       'styles.xml': `<office:styles>${p('no')}</office:styles><office:master-styles><style:header>${p('h')}</style:header></office:master-styles>`,
       'content.xml': `<office:body>${p('a')}</office:body>`,
@@ -119,7 +119,7 @@ describe('the service reads an OpenDocument text', () => {
   })
 })
 
-describe('some OpenDocument files cannot be read', () => {
+describe('an OpenDocument file that cannot be read is refused with the reason', () => {
   const reason = (files: Record<string, string>) => {
     try {
       return readFiles('odt', files).text
@@ -144,7 +144,7 @@ describe('some OpenDocument files cannot be read', () => {
   })
 })
 
-describe('the extracted text leaves out words that a person does not see', () => {
+describe('the extracted text of an OpenDocument file leaves out words that a person does not see', () => {
   test('words in the colour of their background are omitted from the extracted text', () => {
     const styles = WHITE + DARK
     expect(seen('odt', p(`a${span('no', 'white')}b`), styles)).toEqual(['ab', 'invisible-text'])
@@ -347,6 +347,6 @@ describe('the service reads an OpenDocument slide', () => {
   })
 })
 
-test('an element whose name is a property of every JavaScript object is read like any unknown element', () => {
+test('an element with the name of a built-in JavaScript property is read like any unknown element', () => {
   expect(seen('odt', p('a<x:constructor>b</x:constructor><x:__proto__/>c'))).toEqual(['abc'])
 })

@@ -36,7 +36,7 @@ describe('the service reads the styles of a workbook', () => {
     expect(many(70_001)).toBe(70_000)
   })
 
-  test('a cell style of a workbook refers to a font and a fill by number, and uses the first ones if it names no number', () => {
+  test('a cell style of a workbook refers to a font and a fill by number, and uses the first ones if it states no number', () => {
     const [first, second, third] = stylesOf(
       '<fonts><font><sz val="8"/></font><font><sz val="12"/></font></fonts>' +
         '<fills><fill><fgColor rgb="FF00FF00"/></fill><fill><fgColor rgb="FFFF0000"/></fill></fills>' +
@@ -56,7 +56,7 @@ describe('the service reads the styles of a workbook', () => {
     ).toEqual({})
   })
 
-  test('a cell style uses the workbook’s number format with its number, or a built-in format if there is none', () => {
+  test('a cell style uses the workbook’s number format with its number, or a built-in format if the workbook has none', () => {
     const styles = stylesOf(
       '<numFmts><numFmt numFmtId="14" formatCode="0.0"/><numFmt numFmtId="164" formatCode="h"/><numFmt numFmtId="165"/></numFmts>' +
         '<cellXfs><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="1"/></cellXfs>',
@@ -157,7 +157,7 @@ describe('the service writes the number of a cell', () => {
     expect(shown(-7, 'General')).toBe('-7')
   })
 
-  test('a number in a cell that is not finite gives an empty text', () => {
+  test('a cell with an infinite number has an empty text', () => {
     expect([shown(Number.NaN, ''), shown(Number.POSITIVE_INFINITY, '0%')]).toEqual(['', ''])
   })
 
@@ -205,7 +205,7 @@ describe('the service writes the number of a cell', () => {
     expect(shown(2_958_465, 'yyyy')).toBe('9999-12-31')
   })
 
-  test('a number that is outside of the calendar is not written as a date', () => {
+  test('a number outside of the calendar’s range is not written as a date', () => {
     expect(shown(-1, 'yyyy')).toBe('-1')
     for (const day of [2_958_466, 2_958_467, 2_958_465.999_999_9])
       expect(shown(day, 'yyyy')).toBe(String(day))
@@ -213,7 +213,7 @@ describe('the service writes the number of a cell', () => {
     expect(shown(2_957_004, 'yyyy', true)).toBe('2957004')
   })
 
-  test('only the first section of a number format counts, without its quoted words, escapes and colours', () => {
+  test('only the first section of a number format decides, without its quoted words, escapes and colours', () => {
     for (const format of ['0 "days"', '\\d0', '[Red]0', '_d0', '*d0', '0;yyyy', '"h"0'])
       expect([format, shown(45_000, format)]).toEqual([format, '45000'])
     expect(shown(45_000, '"x"yyyy"%"')).toBe('2023-03-15')

@@ -76,7 +76,7 @@ describe('the service reads a sheet of a workbook', () => {
     expect(rowsOf(row(`<c/>${cell('2')}`))).toEqual(['\t2'])
   })
 
-  test('the text of a sheet shows the first thousand columns, and the result says if there are more', () => {
+  test('the text of a sheet shows the first thousand columns, and the result says whether there are more', () => {
     const last = read(row(cell('1', 'r="ALL1"')))
     expect(last.text).toEndWith('\t1')
     expect([...last.omitted]).toEqual([])
@@ -168,7 +168,7 @@ describe('the service reads a cell of a sheet', () => {
   })
 })
 
-describe('the extracted text leaves out values that a person does not see', () => {
+describe('the extracted text of a workbook leaves out values that a person does not see', () => {
   const seen = (sheet: string, parts: Parts = {}) => {
     const { text, omitted } = read(sheet, parts)
     return [text.slice(4), ...omitted]
@@ -193,7 +193,7 @@ describe('the extracted text leaves out values that a person does not see', () =
     expect(seen(row(cell('1')) + row('', 'hidden="1"'))).toEqual(['1'])
   })
 
-  test('the text of a workbook omits a value if its number format shows nothing, or if it has the colour of its background', () => {
+  test('the text of a workbook omits a value if its number format shows nothing, or if the value has its background’s colour', () => {
     const styles =
       '<numFmts><numFmt numFmtId="164" formatCode=";;;"/></numFmts>' +
       '<fonts><font/><font><color rgb="FFFFFFFF"/></font><font><sz val="2"/></font></fonts>' +

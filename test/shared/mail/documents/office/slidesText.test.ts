@@ -98,7 +98,7 @@ describe('the service reads a PowerPoint presentation', () => {
     expect(readFiles({ [MAIN]: '<p:sldId r:id="r9"/><p:sldId/>' }).text).toBe('Slide 1\n\nSlide 2')
   })
 
-  test('the extraction reports that it omits comments, and speaker notes if they contain a letter', () => {
+  test('the result of the extraction states that comments were omitted, and also speaker notes if they contain a letter', () => {
     const own = (type: string) => ({
       'ppt/slides/_rels/s0.xml.rels': relations([['r1', type, '../n.xml']]),
     })
@@ -134,7 +134,7 @@ describe('the service reads the text of a slide', () => {
     ])
   })
 
-  test('if a shape exists in two versions, the text of a slide contains only one version', () => {
+  test('if a shape exists in two versions, the text of a slide contains one version', () => {
     const both = `<mc:Choice>${shape(p(run('a')))}</mc:Choice><mc:Fallback>${shape(p(run('no')))}<mc:Fallback>${shape(p('<a:br/>'))}</mc:Fallback>${shape(p(run('no')))}</mc:Fallback>`
     expect(seen(both + shape(p(run('b'))))).toEqual(['a\nb'])
     expect(seen(shape(p(run('a<mc:Fallback>no</mc:Fallback>b'))))).toEqual(['ab'])

@@ -33,7 +33,7 @@ function read(
   const zip = Object.fromEntries(Object.entries(files).map(([name, xml]) => [name, strToU8(xml)]))
   return readWord(new ZipArchive(zipSync(zip)), 'word/document.xml')
 }
-/** Returns the extracted text, followed by the reasons why the reader left out words. */
+/** Returns the extracted text, followed by the reasons for which words were left out. */
 function seen(...given: Parameters<typeof read>): string[] {
   const { text, omitted } = read(...given)
   return [text, ...omitted]
@@ -82,7 +82,7 @@ describe('the service reads the fill of letters in a Word document', () => {
 })
 
 describe('the service reads a Word document', () => {
-  test('an element of a Word document is ignored if its name is a property of every JavaScript object', () => {
+  test('a Word element with the name of a built-in JavaScript property is ignored', () => {
     const odd = '<w:constructor/><w:__proto__/><w:__defineGetter__></w:__defineGetter__>'
     expect(read(p(`${odd}${run('a')}`)).text).toBe('a')
   })
@@ -142,7 +142,7 @@ describe('the service reads a Word document', () => {
     expect(readWord(archive, 'a.xml').text).toBe('a')
   })
 
-  test('the extraction reports that it omits the comments of a Word document if a comment contains a letter', () => {
+  test('the result of the extraction states that the comments of a Word document were omitted if a comment contains a letter', () => {
     const comment = (text: string) =>
       seen(p(run('a')), {
         links: [['c', 'comments', 'c.xml']],
@@ -264,7 +264,7 @@ describe('the service reads a table of a Word document', () => {
   })
 })
 
-describe('the text of a document leaves out words that a person does not see', () => {
+describe('the extracted text of a Word document leaves out words that a person does not see', () => {
   const styled = (properties: string) => seen(p(run('a', properties)))
 
   test.each(['vanish', 'webHidden', 'specVanish'])(
@@ -347,7 +347,7 @@ describe('the service applies the styles of a Word document', () => {
     expect(styled('C')).toEqual(['a'])
   })
 
-  test('at most 20 base styles of a Word style are followed, even if the styles refer to each other in a circle', () => {
+  test('at most 20 base styles of a Word style are followed, so that styles that refer to each other in a circle do no harm', () => {
     const chain = (length: number) =>
       Array.from({ length }, (_, n) =>
         style(`s${n}`, n === length - 1 ? hidden : '', `s${n + 1}`),

@@ -33,8 +33,8 @@ function reasonOf(xml: string): string | null {
   }
 }
 
-describe('the reader of XML in office files', () => {
-  test('the reader names elements without their prefix, and finds attributes with any prefix', () => {
+describe('the service reads XML in office files', () => {
+  test('the XML reader names elements without their prefix, and finds attributes with any prefix', () => {
     const { names, attributes, text } = read(
       '<w:p r:id="7" w="a&amp;b">x&lt;<![CDATA[y]]><b/></w:p>',
     )
@@ -45,7 +45,7 @@ describe('the reader of XML in office files', () => {
     expect(prefixedAttributeOf(attributes[0]!, 'w')).toBeUndefined()
   })
 
-  test('the reader decodes UTF-8 and UTF-16 in both byte orders', () => {
+  test('the XML reader decodes UTF-8 and UTF-16 in both byte orders', () => {
     const xml = '\ufeff<a>ü</a>'
     const little = Buffer.from(xml, 'utf16le')
     for (const bytes of [Buffer.from(xml), little, Buffer.from(little).swap16()]) {
@@ -53,23 +53,23 @@ describe('the reader of XML in office files', () => {
     }
   })
 
-  test('the reader refuses a document type, because it may define entities', () => {
+  test('the XML reader refuses a document type, because it may define entities', () => {
     expect(reasonOf('<!DOCTYPE a [<!ENTITY b "c">]><a/>')).toBe('malformed')
     expect(reasonOf('<?xml version="1.0"?><!-- b --><a/>')).toBeNull()
   })
 
-  test('the reader accepts 256 nested elements, and refuses one more', () => {
+  test('the XML reader accepts 256 nested elements, and refuses one more', () => {
     expect(reasonOf('<a>'.repeat(256))).toBeNull()
     expect(reasonOf('<a>'.repeat(257))).toBe('malformed')
     expect(reasonOf('<a></a>'.repeat(300))).toBeNull()
   })
 
-  test('the reader accepts two million elements, and refuses one more', () => {
+  test('the XML reader accepts two million elements, and refuses one more', () => {
     expect(reasonOf('<a/>'.repeat(2_000_000))).toBeNull()
     expect(reasonOf('<a/>'.repeat(2_000_001))).toBe('too_large')
   })
 
-  test('if the value of an attribute has 4,000 characters, the reader adds no further text to the value', () => {
+  test('if the value of an XML attribute has 4,000 characters, the reader adds no further text to it', () => {
     const { attributes } = read(`<a b="${'x'.repeat(3_999)}&amp;y"/>`)
     expect(attributes[0]!.b).toBe(`${'x'.repeat(3_999)}&`)
   })

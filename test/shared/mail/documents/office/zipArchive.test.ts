@@ -16,7 +16,7 @@ const zip = (files: Record<string, string>): Buffer =>
     zipSync(Object.fromEntries(Object.entries(files).map(([name, text]) => [name, strToU8(text)]))),
   )
 
-/** Changes a number in the last record of the given kind that the archive contains. */
+/** Changes a number in the archive's last record of the given kind. */
 function changed(
   bytes: Buffer,
   record: string,
@@ -208,7 +208,7 @@ describe('the service describes an archive as text', () => {
     expect(listArchive(new ZipArchive(zip({ 'a\n\tb': '' }))).text).toBe('a b\t0 bytes')
   })
 
-  test('the text of a zip archive lists at most 2,000 files, and the result says if there are more', () => {
+  test('the text of a zip archive lists at most 2,000 files, and the result says whether there are more', () => {
     const listed = (count: number) => {
       const files = Object.fromEntries(Array.from({ length: count }, (_, n) => [`f${n}`, '']))
       const { text, omitted } = listArchive(new ZipArchive(zip(files)))
@@ -218,7 +218,7 @@ describe('the service describes an archive as text', () => {
     expect(listed(2_001)).toEqual([2_000, 'truncated'])
   })
 
-  test('the text of a zip archive is marked as incomplete if the archive has more files than the list has names', () => {
+  test('the text of a zip archive is marked as incomplete if the archive has more files than its directory lists', () => {
     const one = zip({ a: '' })
     const [start, end] = [ENTRY, END].map((record) => one.lastIndexOf(record, undefined, 'latin1'))
     const entries = Buffer.concat(Array(10_001).fill(one.subarray(start, end)))

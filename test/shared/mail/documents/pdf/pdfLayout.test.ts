@@ -68,7 +68,7 @@ describe('the service forms lines from the words of a PDF page', () => {
   })
 })
 
-describe('the service interprets a gap between words on a PDF page', () => {
+describe('the service interprets a gap between the words of a PDF page', () => {
   test('a gap on a PDF page counts as a space from 0.15 of the letter size, and as a tab above the full letter size', () => {
     const gap = (width: number) => row(['a', 0, 10], ['b', 10 + width, 40])
     expect([gap(0), gap(1.5), gap(1.6), gap(10), gap(10.1)]).toEqual([

@@ -95,7 +95,7 @@ describe('the service reads the words of a PDF page', () => {
     ])
   })
 
-  test('words of a PDF page come from a list of glyphs, in which null and glyphs without letters take no space', () => {
+  test('words of a PDF page come from a list of glyphs, in which nulls and glyphs without letters take no space', () => {
     expect(runs(FONT, at(1, 1), ['showText', 'x'], ['showText'])).toEqual([])
     expect(runs(FONT, at(1, 1), show(null), show({}))).toEqual([])
     expect(runs(FONT, at(1, 1), show(glyph('a'), null, {}, glyph('b')))[0]).toMatchObject({
@@ -136,7 +136,7 @@ describe('the service reads the words of a PDF page', () => {
     expect(runs(FONT, at(100, 100), show(-200, glyph('b'))).map(placeOf)).toEqual([[100, 107, 100]])
   })
 
-  test('letters of right-to-left words on a PDF page are kept separately', () => {
+  test('the letters of right-to-left words on a PDF page are kept separately', () => {
     const texts = runs(FONT, at(1, 1), show(glyph('a'), glyph('ש'), glyph('ל'), glyph('b'))).map(
       ({ text }) => text,
     )
@@ -238,7 +238,7 @@ describe('the service computes the position of words on a PDF page', () => {
   })
 })
 
-describe('the service detects words that a person does not see', () => {
+describe('the service detects words of a PDF page that a person does not see', () => {
   test('words on a PDF layer that is switched off are hidden', () => {
     const layer = (tag: string, name: string): Operator => ['beginMarkedContentProps', tag, name]
     expect(unseen(layer('OC', 'off'))).toBe('hidden-text')
@@ -369,7 +369,7 @@ describe('the service takes account of painted areas on a PDF page', () => {
     expect(unseen(off, fill(90, 90, 120, 120), ['endMarkedContent'], WHITE)).toBe('invisible-text')
   })
 
-  test('a painted area of a PDF page has an unknown colour if it is a picture or no rectangle', () => {
+  test('a painted area of a PDF page has an unknown colour if it is a picture or is no rectangle', () => {
     const picture: Operator[] = [
       ['save'],
       ['transform', 90, 0, 0, 90, 90, 90],
@@ -416,7 +416,7 @@ describe('the service takes account of painted areas on a PDF page', () => {
     ).toBe('hidden-text')
   })
 
-  test('at least the last 500 painted areas of a PDF page are remembered', () => {
+  test('at least the last 500 painted areas of a PDF page stay in memory', () => {
     const more = (count: number) => Array.from({ length: count }, () => fill(300, 300, 310, 310))
     expect(unseen(fill(90, 90, 120, 120), ...more(999), WHITE)).toBeNull()
     expect(unseen(fill(90, 90, 120, 120), ...more(1_000), WHITE)).toBe('invisible-text')

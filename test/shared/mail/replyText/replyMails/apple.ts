@@ -111,8 +111,8 @@ const phoneHtml = (choice: string): ReplyMail => {
 }
 
 /**
- * Makes a test mail that is not a reply and was written on a telephone. The test mail from a telephone has a device
- * line at the end and no quote.
+ * Makes a test mail that was written on a telephone and is not a reply. It has a device line ("Sent from my iPhone") at
+ * the end and no quote.
  */
 const phoneFresh = (language: string): ReplyMail => {
   const { body } = chosen(`${language}:short`)

@@ -10,8 +10,8 @@ export type ReplyMail = {
   /** Lists texts other than `expected` that a careful reader may also accept as the reply. */
   alt?: string[]
   /**
-   * Tells how certain the expected text is. All readers agree about a `core` mail, and docs/contract.md decides about a
-   * `policy` mail.
+   * Tells how certain the expected text is. All readers agree about a `core` mail, whereas docs/contract.md decides
+   * about a `policy` mail.
    */
   tier: 'core' | 'policy'
 }
@@ -26,8 +26,8 @@ const words = (language: string): Phrases => {
 }
 
 /**
- * Replaces {n} by the name and {e} by the address of the person who wrote the earlier mail, {a} by both, and {m} by the
- * name of the replying writer. The names fit the language of the mail.
+ * Fills in the placeholders of a text: {n} is the name and {e} the address of the person who wrote the earlier mail,
+ * {a} is both, and {m} is the name of the replying writer. The names fit the language of the mail.
  */
 export const fill = (language: string, template: string) => {
   const { them, me, from } = words(language)

@@ -1,8 +1,8 @@
 /**
- * Holds test mails in the forms of mail clients, each with the text that a reader would call new. The author wrote
- * these mails before reading the extraction rules. A hash of the identifier of each mail decides which half of the
- * mails is reserved for tests. The extraction rules are written with the help of the `open` mails only. The reserved
- * mails (`aside`) show whether the rules work on mails that the author of the rules has not seen.
+ * Holds test mails in the forms of mail clients, each with the text that a reader would call new. The mails were
+ * written before the author had read the extraction rules. A hash of its identifier decides whether a mail is in the
+ * half that is reserved for tests. The extraction rules are written with the help of the `open` mails only. The
+ * reserved mails (`aside`) show whether the rules work on mails that their author has not seen.
  */
 import { createHash } from 'node:crypto'
 import { apple } from './apple.ts'

@@ -1,5 +1,5 @@
 /**
- * Holds test mails that are forwarded mails. A forwarded mail with a comment is kept completely in the reply text
+ * Holds test mails that are forwarded mails. The reply text keeps a forwarded mail with a comment completely
  * (docs/contract.md §4).
  */
 import { broken, chosen, escaped, fill, quoted, type ReplyMail } from './build.ts'

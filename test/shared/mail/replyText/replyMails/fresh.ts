@@ -194,7 +194,7 @@ const disclaimers: ReplyMail[] = [
   ),
 ]
 
-/** Makes test mails that have a banner at the top, which the recipient's mail gateway adds to mail from outside. */
+/** Makes test mails with a banner at the top. The recipient's mail gateway adds such a banner to mail from outside. */
 const external: ReplyMail = {
   id: 'external-banner',
   text: 'The gate code is 4471.\n\nFrom: Laura Whitfield <laura.whitfield@harbour-print.example>\nSent: Tuesday, March 3, 2026 9:14 AM\nTo: Owen Hale <owen@office.example>\nSubject: [EXTERNAL] Gate\n\nCAUTION: This email originated from outside the organization.\n\nWhich code opens the gate?\n',
@@ -240,7 +240,10 @@ const signatures: ReplyMail[] = [
   ),
 ]
 
-/** Makes a chain of mails from two programs: a reply from a desktop program above a quoted reply from a web program. */
+/**
+ * Makes a mail that consists of the texts of two programs: a reply from a desktop program above a quoted reply from a
+ * web program.
+ */
 const mixed: ReplyMail[] = ['nl', 'cs', 'da'].map((language) => {
   const { body, original } = chosen(`${language}:short`)
   const lower = quoted(original)

@@ -75,8 +75,8 @@ const web = (choice: string): ReplyMail => {
 }
 
 /**
- * Makes test mails from which a relay or a ticket system has removed the HTML classes. In a mail whose HTML classes
- * were removed, only the blockquote element is left.
+ * Makes test mails from which a relay or a ticket system has removed the HTML classes. Only the blockquote element is
+ * left in their HTML.
  */
 const stripped = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
@@ -109,8 +109,7 @@ const signedPlain = (choice: string): ReplyMail => {
 }
 
 /**
- * Makes quotes of three authors that are nested inside each other. The older a quoted mail is, the more quote marks its
- * lines have.
+ * Makes nested quotes of three authors. The older a quoted mail is, the more quote marks its lines have.
  */
 const deep = (choice: string): ReplyMail => {
   const { language, body, original, short } = chosen(choice)

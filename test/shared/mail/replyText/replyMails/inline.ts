@@ -1,6 +1,6 @@
 /**
- * Holds inline answers, which the reply text keeps together with the quoted lines that they answer (docs/contract.md
- * §4).
+ * Holds mails with answers between quoted lines. The reply text keeps the answers together with the lines that they
+ * answer (docs/contract.md §4).
  */
 import { blocks, escaped, quoted, type ReplyMail } from './build.ts'
 

@@ -1,5 +1,6 @@
 /**
- * Holds test replies with HTML as many programs write it: containers, rules, tables, and markup without class or id.
+ * Holds test replies with HTML as many programs write it: containers, horizontal rules, tables, and markup without
+ * class or id.
  */
 import type { ReplyMail } from './build.ts'
 

@@ -168,8 +168,7 @@ const phoneHtml = (choice: string): ReplyMail => {
 }
 
 /**
- * Makes test mails of Outlook that a gateway has rewritten. The mails that a gateway has rewritten have no class and no
- * identifier left in their HTML.
+ * Makes test mails of Outlook that a gateway has rewritten, so that their HTML has no class and no identifier.
  */
 const bareHtml = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)

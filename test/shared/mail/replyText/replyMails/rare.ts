@@ -1,6 +1,6 @@
 /**
- * Holds test mails in the forms of rarely used mail programs. The forms of these mails are in heads.jsonl and
- * devices.jsonl of test/fixtures/replies.
+ * Holds test mails in the forms of rarely used mail programs. These forms are in heads.jsonl and devices.jsonl of
+ * test/fixtures/replies.
  */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -10,12 +10,12 @@ type Head = {
   id: string
   language: string
   /**
-   * Holds the lines that the mail program writes above the quote. {@link fill} replaces the placeholders in the lines.
+   * Holds the lines that the mail program writes above the quote. {@link fill} replaces their placeholders.
    */
   head: string
   /**
-   * Holds the text that the mail program writes before each quoted line. If a mail program only appends the earlier
-   * mail, the program writes no such text.
+   * Holds the text that the mail program writes before each quoted line. It is empty if the program only appends the
+   * earlier mail.
    */
   mark?: string
   /** Holds the line that the mail program writes between the reply and the quote. */
