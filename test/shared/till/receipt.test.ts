@@ -159,7 +159,7 @@ describe('signReceipt signs the receipt of a payment', () => {
     })
   })
 
-  test('if a receipt is signed again for the same payment, it has exactly the same bytes', () => {
+  test('if the receipt for a payment is signed again, it has exactly the same bytes', () => {
     const shuffled = Object.fromEntries(Object.entries(body).toReversed()) as ReceiptBody
     expect(receiptText(signReceipt({ body: shuffled, key: signing }))).toBe(receiptText(receipt))
   })

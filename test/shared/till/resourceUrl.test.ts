@@ -37,7 +37,7 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
       'https://api.example.com/v1/joke?lang=en',
       'https://API.example.com/v1/joke',
       'https://api.example.com:443/v1/joke#x',
-      // Behind a TLS proxy, req.protocol is http even if the client used https.
+      // Behind a TLS proxy, req.protocol is `http` even if the client used https, so a wrong scheme must not matter.
       'http://api.example.com/v1/joke',
     ]) {
       expect(key(sent)).toBe(registered)
@@ -90,7 +90,7 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
   })
 })
 
-describe('a URL may be', () => {
+describe('the length of a resource URL is limited', () => {
   const ofLength = (length: number) => 'https://api.example.com/'.padEnd(length, 'a')
 
   test('a URL may be 2,048 characters long, with and without the parts that its normal form omits', () => {
@@ -110,7 +110,7 @@ describe('a URL may be', () => {
   })
 })
 
-describe('a paid resource', () => {
+describe('the service reads a paid resource', () => {
   test('a paid resource is the unchanged URI of an MCP tool, or an http URL in its normal form', () => {
     const tool = `mcp://tool/${'a'.repeat(128)}`
     expect(parsePaidResource(tool)).toEqual({ url: tool, matchKey: tool })

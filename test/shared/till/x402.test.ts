@@ -102,7 +102,7 @@ describe('decodePaymentHeader reads an x402 payment header', () => {
     })
   })
 
-  test('decodePaymentHeader normalises the spelling of addresses, nonce and signature', () => {
+  test('decodePaymentHeader normalises the spelling of addresses, nonces and signatures', () => {
     const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
     const { signature, authorization } = SPEC_PAYMENT.payload
     const loud = changed('payload', {
@@ -196,7 +196,7 @@ describe('decodePaymentHeader reads an x402 payment header', () => {
     })
   })
 
-  test('decodePaymentHeader drops unknown members', () => {
+  test('decodePaymentHeader leaves out unknown members', () => {
     const more = { ...(changed('payload.extra', 1) as object), extra: 'x'.repeat(1000) }
     expect(parsePaymentPayload(more)).toEqual(decodePaymentHeader(SPEC_PAYMENT_HEADER))
   })

@@ -119,7 +119,7 @@ describe('encodePaymentRequired writes the challenge of x402 version 2', () => {
     }).accepts[0] as PaymentRequirements,
   })
 
-  test('encodePaymentRequired includes a signed offer if the service has a key to sign receipts', () => {
+  test('encodePaymentRequired includes a signed offer if the service has a key for signing receipts', () => {
     const signed = decode(encodePaymentRequired(offer(), key, 1_000))
     const [one] = signed.extensions['offer-receipt'].info.offers
     const [, payload] = one.signature.split('.')
@@ -158,7 +158,7 @@ describe('encodePaymentRequired writes the challenge of x402 version 2', () => {
   )
 })
 
-test('the settlement response writes the network and the reason as the payment’s x402 version requires', () => {
+test('the settlement response spells the network and the reason as the payment’s x402 version requires', () => {
   const failure = {
     success: false,
     transaction: '',

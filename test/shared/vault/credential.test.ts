@@ -18,7 +18,7 @@ import {
 const TOTP_SECRET = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
 const OTHER_SECRET = 'MFRGGZDFMZTWQ2LKMFRGGZDFMZTWQ2LK'
 
-/** Returns the error text of a refused value, and null for an accepted value. */
+/** Returns the error text for a value, or null if the value is accepted. */
 function faultOf(act: () => void): string | null {
   try {
     act()
@@ -57,7 +57,7 @@ describe('the service checks the content of a credential', () => {
   test('the data and the metadata of a credential must be objects', () => {
     for (const value of [null, undefined, 'x', 7, ['x']]) {
       expect(contentFault('CUSTOM', value)).toBe('data must be a JSON object')
-      // The test makes no call with undefined, because the parameter would then get its default value.
+      // The test makes no call with undefined, because the parameter would then have its default value.
       if (value !== undefined) {
         expect(contentFault('CUSTOM', { a: 1 }, value)).toBe('metadata must be a JSON object')
       }
@@ -140,7 +140,7 @@ describe('the service checks a known field of a credential', () => {
     expect(contentFault('LOGIN', { port: true }, { totp: 7 })).toBeNull()
   })
 
-  test('the function describeShape lists the fields of a credential type for error messages', () => {
+  test('describeShape lists the fields of a credential type for error messages', () => {
     expect(describeShape('LOGIN')).toBe(
       'data.username, data.password, metadata.uri, metadata.username',
     )
@@ -227,7 +227,7 @@ describe('the service manages the backup codes of a credential', () => {
     })
   })
 
-  test('if no backup code was used after an old version, a restore does not change this version', () => {
+  test('if no backup code was used after an old version was stored, a restore does not change this version', () => {
     const old = { backupCodes: ['a'] }
     expect(withoutUsedCodes(old, { usedBackupCodes: ['b'] })).toBe(old)
     expect(withoutUsedCodes(old, {})).toBe(old)

@@ -1,5 +1,5 @@
 /**
- * Tests how escapes and encoded runs in a text are decoded, and from which source characters each decoded byte comes.
+ * Tests how escapes and encoded parts of a text are decoded, and which source characters each decoded byte has.
  */
 import { describe, expect, test } from 'bun:test'
 import {
@@ -71,18 +71,18 @@ describe('the service decodes the escapes in a text', () => {
     expect(unescaped(text)).toEqual([wanted])
   })
 
-  test('a quoted-printable escape consists of two hexadecimal digits, or of the end of a line', () => {
+  test('a quoted-printable escape consists of an equals sign with two hexadecimal digits, or with the end of a line', () => {
     expect(unescaped('a=41=e9=3d')).toEqual(['aA\xe9='])
     expect(unescaped('ab=\r\ncd= \t\nef=g')).toEqual(['abcdef=g'])
   })
 
-  test('the service decodes each kind of escape separately, and makes one text for each kind', () => {
+  test('the service decodes each kind of escape separately, and returns one text for each kind', () => {
     expect(unescaped('%41\\x42&#67;=44')).toEqual([
       ...['A\\x42&#67;=44', '%41B&#67;=44', '%41\\x42C=44', '%41\\x42&#67;D'],
     ])
   })
 
-  test('each byte of a decoded escape keeps the position of the characters from which it came', () => {
+  test('each byte of a decoded escape keeps the position of its source characters', () => {
     const text = 'a%41b%u20ACc'
     expect(origins(text, only(text))).toEqual([
       ...[
@@ -113,11 +113,11 @@ describe('the service removes the null bytes of a text', () => {
   })
 })
 
-describe('the service decodes a run of base64 in a text', () => {
+describe('the service decodes base64 in a text', () => {
   const SECRET = 'tomato-soup~~?>'
   const encoded = Buffer.from(SECRET).toString('base64')
 
-  test('base64 in a text is decoded four times, once for each possible start of a group', () => {
+  test('base64 in a text is decoded four times, once for each possible start of a group of four characters', () => {
     for (const before of ['', 'x', 'xy', 'xyz']) {
       const found = texts(`"${before}${encoded}"`)
       expect(found).toHaveLength(4)
@@ -160,7 +160,7 @@ describe('the service decodes a run of base64 in a text', () => {
     expect(origins('!xQUJDREVG!', shifted!)[0]).toEqual(['A', 'QUJD'])
   })
 
-  test('at an incomplete end of base64, each decoded byte keeps the position of its characters', () => {
+  test('at an incomplete end of base64, each decoded byte keeps the position of its source characters', () => {
     const text = '!QUJDREVGR0g!'
     expect(origins(text, decoded(text)[0]!).slice(6, 8)).toEqual([
       ...[
@@ -180,8 +180,10 @@ describe('the service decodes a run of base64 in a text', () => {
   })
 })
 
-describe('the service decodes a run of hexadecimal digits in a text', () => {
-  /** Returns the texts that are decoded from hexadecimal digits, without the texts that are decoded from base64. */
+describe('the service decodes hexadecimal digits in a text', () => {
+  /**
+   * Returns the texts that are decoded from hexadecimal digits, and leaves out the texts that are decoded from base64.
+   */
   const hexTexts = (text: string, bytesMin = 4) =>
     texts(text, bytesMin).slice(/[\w+/-]{6}/.test(text) ? 4 : 0)
 
@@ -247,11 +249,11 @@ describe('the service decodes a list of bytes that are written as decimal number
   })
 })
 
-test('a text without encoded parts is not decoded', () => {
+test('a text without encoded parts gives no decoded text', () => {
   for (const text of ['', 'a b c d', '1, 2']) expect([text, texts(text)]).toEqual([text, []])
 })
 
-describe('the service finds the readable runs in binary data', () => {
+describe('the service finds the readable parts of binary data', () => {
   test('each readable part of binary data is returned separately, and each byte keeps its position', () => {
     const text = `\xff\xfe\xfd\xfcabcd\xff\xfe\xfd\xfc${bytes('üüüü')}\xff\xfe\xfd\xfc`
     const view = decoder.textOf(text)!

@@ -82,8 +82,8 @@ test('a sealed (encrypted) secret cannot be decrypted for another project, name,
     { name: 'ключ' },
     { version: 4 },
     { purpose: 'webhook-secret' },
-    // If the project id and the name are joined, they give the same characters as in the right context, but the
-    // boundary between them is at another position.
+    // The project id and the name together have the same characters as in the right context, but the boundary between
+    // them is at another position.
     { projectId: 'prj_1ключ', name: '/🔑' },
     { projectId: '', name: 'prj_1ключ/🔑' },
   ]
@@ -113,18 +113,18 @@ test('a sealed (encrypted) secret cannot be decrypted if a bit is changed, or if
   )
 })
 
-test('if a master key is missing, the error names the key; a wrong master key with the same id decrypts no secret', () => {
+test('if a master key is missing, the error contains its id, and a wrong master key with the same id decrypts no secret', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(() => newRing.open(sealed, context)).toThrow(UnknownMasterKeyError)
   expect(() => newRing.open(sealed, context)).toThrow('MASTER_KEYS lacks the key "old"')
   const wrong = new Keyring([masterKey('old', NEW)])
   expect(() => wrong.open(sealed, context)).toThrow(BrokenSealError)
-  // The id of the master key is a part of the authenticated data.
+  // The authenticated data contain the id of the master key, so a different id must cause an error.
   const twin = new Keyring([masterKey('twin', OLD)])
   expect(() => twin.open({ ...sealed, keyId: 'twin' }, context)).toThrow(BrokenSealError)
 })
 
-test('if a data key is encrypted with a new master key, only this key opens the secret, and the ciphertext stays the same', async () => {
+test('if a data key is encrypted with a new master key, only the new key opens the secret, and the ciphertext stays the same', async () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(bothRing.open(sealed, context)).toEqual(PLAINTEXT)
   const moved = { ...sealed, ...bothRing.rewrap(sealed, context) }

@@ -6,7 +6,10 @@ import { type Fill, PLACEHOLDER } from '../../../shared/vault/placeholders.ts'
 
 const VALUE = `a"b<&'\\ü/`
 
-/** Returns a function that replaces each placeholder by the value, and records the places of the placeholder. */
+/**
+ * Returns a function that replaces each placeholder by the value, and a record of the places at which placeholders
+ * were.
+ */
 function recorded(value = VALUE): { fill: Fill; places: string[] } {
   const places: string[] = []
   const fill: Fill = (text, placesAt, write) =>

@@ -52,7 +52,7 @@ test.each([
   expect(masker.text(text)).toBe(text)
 })
 
-test('after the service masks a secret, even a long text with several layers of escapes does not contain the secret', () => {
+test('after masking, even a long text with several layers of escapes does not contain the secret', () => {
   for (const piece of [
     '%2525252541',
     '\\\\\\\\u005c',
@@ -72,7 +72,7 @@ test('a secret in an encoding that the masker does not know stays readable, whic
 
 const mask = (secret: string, text: string) => new Masker([secret]).text(text)
 
-describe('the length of a secret decides about the masking', () => {
+describe('the length of a secret decides whether it is masked', () => {
   test('a secret of three characters is masked, and a shorter one is not', () => {
     expect(mask('a1b', 'xa1bx')).toBe('x[masked]x')
     expect(mask('a1', 'xa1x')).toBe('xa1x')
@@ -100,7 +100,7 @@ describe('the length of a secret decides about the masking', () => {
   })
 })
 
-describe('the layers of encoding around a secret', () => {
+describe('the service masks a secret under several layers of encoding', () => {
   const wrapped = (layers: number) => {
     let text = SECRET
     for (let n = 0; n < layers; n++) text = base64(`x${text}x`)
@@ -138,7 +138,7 @@ test('bytes without a secret are returned as the same bytes', () => {
   expect(masker.bytes(bytes)).toBe(bytes)
 })
 
-test('a secret is masked even if PHP has written its letters as named HTML 4 characters', () => {
+test('a secret is masked even if PHP has written its letters as named HTML 4 entities', () => {
   const secret = 'Schlüssel€–λόγος'
   const written = 'Schl&uuml;ssel&euro;&ndash;&lambda;ό&gamma;&omicron;&sigmaf;'
   expect(mask(secret, `<b>${written}</b>`)).toBe('<b>[masked]</b>')

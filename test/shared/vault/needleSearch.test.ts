@@ -3,8 +3,7 @@ import { NeedleSearch, type Range } from '../../../shared/vault/needleSearch.ts'
 import { createRandom } from '../../chaos/random.ts'
 
 /**
- * Returns every place at which a searched text occurs. If places overlap or touch each other, they are joined into one
- * place.
+ * Returns every place at which a searched text occurs. Places that overlap or touch each other are joined.
  */
 function naive(needles: readonly string[], text: string): Range[] {
   const covered = new Uint8Array(text.length)

@@ -9,7 +9,7 @@ import {
   unsentSecrets,
 } from '../../../shared/vault/placeholders.ts'
 
-/** Holds a time at which RFC 6238 appendix B gives the code 94287082 with eight digits. */
+/** Holds a time at which the code with eight digits is 94287082 (RFC 6238 appendix B). */
 const NOW_MS = 59_000
 const TOTP_SECRET = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
 
@@ -121,7 +121,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
   })
 })
 
-describe('the service checks the placement of a secret, which lists the places where the secret may be used', () => {
+describe('the service checks the placement of a secret (the list of places where the secret may be used)', () => {
   test('a secret at a place that its placement (list of allowed places) lacks is refused, and the error names the place', () => {
     const refuse =
       (text: string, given: Partial<UsedCredential> = {}) =>
@@ -163,7 +163,7 @@ describe('the service checks the placement of a secret, which lists the places w
     )
   })
 
-  test('the check of allowed places gets the position at which each placeholder begins', () => {
+  test('the check of allowed places gets the position of each placeholder', () => {
     const places: number[] = []
     const fill = createFill(credential(), { placement: ['body'], nowMs: 0, sent: new Set() })
     const at = (index: number) => {
@@ -175,8 +175,8 @@ describe('the service checks the placement of a secret, which lists the places w
   })
 })
 
-describe('the service finds the secrets of a credential that its request does not contain', () => {
-  test('besides the sent secrets, the list to mask has all texts and numbers of at least four characters in the data, at any depth', () => {
+describe('the service finds the secrets of a credential that a request does not contain', () => {
+  test('besides the sent secrets, all texts and numbers of at least four characters in the data are masked, at any depth', () => {
     const data = { a: 'abcd', b: 'abc', c: { d: [12345, 'wxyz'], e: null, f: true } }
     expect(
       unsentSecrets(credential({ data: data as never, metadata: { site: 'public' } }), 0),

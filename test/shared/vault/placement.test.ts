@@ -61,7 +61,7 @@ test('in the name of a place for a secret, blanks, percent signs and control cha
   expect(placeName('ä/[x]')).toBe('ä/[x]')
 })
 
-describe('the service intersects two entries of placement lists', () => {
+describe('the service computes the common part of two entries of placement lists', () => {
   test('the common part of two allowed places for a secret is the narrower place', () => {
     expect(meetPlacements('query:a', 'query:a')).toBe('query:a')
     expect(meetPlacements('body', 'json:/a')).toBe('json:/a')
@@ -104,7 +104,7 @@ describe('the service decides at which places a field of a credential may be use
     expect(mayStand([], ['key'], ['query:a'])).toBe(false)
   })
 
-  test('a secret field may be used if one of its names is allowed at one of the request’s places', () => {
+  test('a secret field may be used if one of its names is allowed at one of the places in the request', () => {
     expect(mayStand(['key@basic'], ['apiKey', 'key'], ['header:x', 'basic'])).toBe(true)
     expect(mayStand(['key@basic'], [], ['basic'])).toBe(false)
     expect(mayStand(['key@basic'], ['key'], [])).toBe(false)
@@ -143,7 +143,7 @@ describe('the service gives a credential a default placement', () => {
     }
   })
 
-  test('by default, a request may hold a TOTP code, an AWS token, a password, card data or an address only in the usual place', () => {
+  test('by default, a TOTP code, an AWS token, a password, card data or an address may be used only in the usual place', () => {
     expect(may('TOTP', 'totp', 'form:otp')).toBe(true)
     expect(may('TOTP', 'secret', 'form:otp')).toBe(false)
     expect(defaultPlacement('AWS')).toEqual(['sessionToken@header:x-amz-security-token'])

@@ -17,7 +17,7 @@ const SIGNATURE =
   'e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b'
 const KEY_FAULT = 'The field must hold an Ed25519 key: PKCS #8 in PEM, or 32 bytes in hex or base64'
 
-/** Returns the error text of a refused value, and null for an accepted value. */
+/** Returns the error text for a value, or null if the value is accepted. */
 function faultOf(act: () => void): string | null {
   try {
     act()

@@ -31,7 +31,7 @@ test('TOTP codes equal the vectors of RFC 6238 with 6 to 8 digits and a period o
       const secret = base32(Buffer.from(seed))
       for (const [digits, code] of [
         [8, codes[n]!],
-        // A TOTP code with fewer digits consists of the last digits of the code with more digits (RFC 4226 §5.3).
+        // A TOTP code with fewer digits is the end of the code with more digits (RFC 4226 §5.3).
         [6, codes[n]!.slice(-6)],
         [7, codes[n]!.slice(-7)],
       ] as const) {

@@ -20,7 +20,7 @@ const request = (given: Partial<UseRequest> = {}): UseRequest => ({
 })
 const check = (given: Partial<UseRequest>, allowLoopback = false) =>
   checkUseRequest(request(given), { allowLoopback })
-/** Returns the error text of a refused request, and null for an accepted request. */
+/** Returns the error text for a request, or null if the request is accepted. */
 function fault(given: Partial<UseRequest>, allowLoopback = false): string | null {
   try {
     check(given, allowLoopback)
@@ -102,7 +102,7 @@ describe('the service checks the headers of a request that uses a secret', () =>
   const numbered = (count: number, value = '') =>
     Object.fromEntries(Array.from({ length: count }, (_one, n) => [`x${n + 10}`, value]))
 
-  /** Returns spellings that hosts with CGI variables read as the given header. */
+  /** Returns spellings of a header name that hosts with CGI variables read as the given header. */
   const otherSpellings = (name: string) =>
     ['_', '.'].map((sign) => name.replaceAll('-', sign)).filter((spelled) => spelled !== name)
 
@@ -177,7 +177,7 @@ describe('the service checks the headers of a request that uses a secret', () =>
     )
   })
 
-  test('a request header is allowed even if its name is a property of every JavaScript object', () => {
+  test('a request header is allowed even if its name is a built-in JavaScript property', () => {
     expect(headerFault({ constructor: '1', toString: '2' })).toBeNull()
   })
 })
@@ -243,7 +243,7 @@ describe('the service fills the placeholders of a request', () => {
     expect(withKey('k'.repeat(8_192)).headers['x-key']).toHaveLength(8_192)
   })
 
-  test('placeholders in a request body are replaced, and a request without a body still has none afterwards', () => {
+  test('placeholders in a request body are replaced, and a request without a body stays without one', () => {
     const body = (text: string | null) => fill({ body: text }).body
     expect(body('k={{site}}')).toBe('k=a b')
     expect(body(null)).toBeNull()

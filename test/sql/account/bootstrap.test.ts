@@ -1,4 +1,4 @@
-/** Tests how the service finds or makes the first API keys and the first project when it starts. */
+/** Tests how the service finds or creates the first API keys and the first project when it starts. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ const platformKey = generateKey('platform')
 const projectKey = generateKey('project')
 let made = 0
 
-/** Makes a configuration with a data directory of its own. */
+/** Makes a configuration with a separate data directory. */
 function configWith(about: Partial<Config> & { keys?: Partial<Config['bootstrap']> } = {}): Config {
   const { keys = {}, ...changes } = about
   const dataDir = mkdtempSync(join(directory, `${++made}-`))
@@ -43,7 +43,7 @@ const withDatabase = async (work: (database: TestDatabase) => Promise<void>) => 
 const count = async ({ pool }: TestDatabase, table: string): Promise<number> =>
   (await pool.query(`select count(*)::int as n from ${table}`)).rows[0].n
 
-describe('the first start', () => {
+describe('the service starts for the first time', () => {
   test('the first start creates a platform key and a project key in a file that only its owner can read, and prints a sign-in link', () =>
     withDatabase(async ({ url }) => {
       const config = configWith()
@@ -58,7 +58,7 @@ describe('the first start', () => {
       expect(first.signInToken).toMatch(/^[\w-]{43}$/)
     }))
 
-  test('if a power failure has emptied the file with the first keys, a start creates new keys', () =>
+  test('if a power failure has emptied the file with the first keys, the next start creates new keys', () =>
     withDatabase(async ({ url }) => {
       const config = configWith()
       writeFileSync(join(config.dataDir, 'first-keys.json'), '')
@@ -66,7 +66,7 @@ describe('the first start', () => {
       expect((await bootstrap(url, config)).platformKey).toBe(made)
     }))
 
-  test('the first start uses a key that the settings give, and creates only the other key', () =>
+  test('if the settings contain one key, the first start uses it and creates only the other key', () =>
     withDatabase(async ({ url }) => {
       const config = configWith({ keys: { projectKey } })
       const first = await bootstrap(url, config)
@@ -138,7 +138,7 @@ describe('the service starts in production', () => {
     }),
   )
 
-  test('a start reads both keys from the file of an earlier start, and prints no sign-in link', () =>
+  test('a start in production reads both keys from the file of an earlier start, and prints no sign-in link', () =>
     withDatabase(async ({ url }) => {
       const config = configWith({ production: true })
       writeFileSync(

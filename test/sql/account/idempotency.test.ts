@@ -20,8 +20,8 @@ afterAll(() => database[Symbol.asyncDispose]())
 const [FIRST, SECOND] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 
 /**
- * Stores an idempotency key with a response for a new project, as if both had been stored the given time ago. @returns
- * the request that is stored with the idempotency key.
+ * Stores an idempotency key with a response for a new project, as if this had happened the given time ago. @returns the
+ * request to which the idempotency key belongs.
  */
 async function answered(age: string) {
   const request = { projectId: await newProject(pool), operation: 'redeem', key: 'k' }

@@ -57,7 +57,7 @@ const contents = async () => {
   return rows[0] as { bytes: number; objects: number }
 }
 
-test('large contents can move to the object store and back without a changed byte; small contents stay in the database', async () => {
+test('large contents can move to the object store and back without any changed byte, and small contents stay in the database', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const mails = Array.from({ length: 6 }, (_, n) => largeMail(n))
@@ -95,7 +95,7 @@ test('large contents can move to the object store and back without a changed byt
   await same()
 })
 
-test('if the object store becomes unreachable while contents are moved, the next run of the command continues', async () => {
+test('if the object store becomes unreachable while contents are moved, the next run of the command continues the work', async () => {
   const { pool } = database
   await bucket.proxy.cut()
   const away = await move('store')
@@ -127,7 +127,7 @@ test('if one object is lost, the other contents still move back to the database'
   expect(await moveBlobs(pool, bucket.store, 'database', () => {})).toBe(1)
 })
 
-test('if the object store does not take one content because of its size, the other contents still move', async () => {
+test('if the object store refuses one content because of its size, the other contents still move', async () => {
   const { pool } = database
   const before = await contents()
   let isFirst = true
@@ -148,7 +148,7 @@ test('if the object store does not take one content because of its size, the oth
   expect(await contents()).toEqual(before)
 })
 
-test('if a content changes while it moves to the object store, the change is kept', async () => {
+test('if a content changes while it moves to the object store, the service keeps the change', async () => {
   const { pool } = database
   let puts = 0
   const changed = () => Buffer.alloc(80_000, `changed ${puts} `)

@@ -47,7 +47,7 @@ async function sweep() {
 const rowsOf = async (table: 'blobs' | 'dead_blobs') =>
   (await database.pool.query(`select hash from ${table}`)).rows.length
 
-describe('a sweep removes the unused objects of the object store', () => {
+describe('a run of the cleanup removes the unused objects of the object store', () => {
   test('unused objects in the store are removed after an hour, and objects that a database row names are kept', async () => {
     const [named] = [await keep(), await keep()]
     await name(named)
@@ -83,7 +83,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(await rowsOf('blobs')).toBe(1)
   })
 
-  test('an object in the store is kept if its database row is stored at the same moment as the cleanup runs', async () => {
+  test('if an object’s database row is stored while the cleanup runs, the object is kept', async () => {
     const blob = await keep()
     await age()
     const client = await database.pool.connect()
@@ -104,7 +104,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(String(error)).toMatch(/foreign key/)
   })
 
-  test('the cleanup of the object store waits for a reader that can still see the message of an object', async () => {
+  test('the cleanup of the object store waits for a reader that can still see the message to which an object belongs', async () => {
     const { rows } = await name(await keep())
     const reader = await database.pool.connect()
     await reader.query('begin isolation level repeatable read read only')
@@ -166,7 +166,7 @@ describe('a sweep removes the unused objects of the object store', () => {
     expect(await rowsOf('dead_blobs')).toBe(0)
   })
 
-  test('two processes share the work of cleaning up the object store', async () => {
+  test('two processes share the cleanup of the object store', async () => {
     for (let n = 0; n < 10; n++) await keep()
     await age()
     const buried = await Promise.all([buryIdleBlobs(database.pool), buryIdleBlobs(database.pool)])

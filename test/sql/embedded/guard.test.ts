@@ -42,7 +42,7 @@ test('if the process that started PostgreSQL is killed with kill −9, PostgreSQ
     expect(isAlive(pid)).toBe(true)
     owner.child.kill('SIGKILL')
     await waitFor('the end of PostgreSQL', () => !isAlive(pid))
-    // PostgreSQL removed its pid file, so the shutdown was clean and the next start needs no crash recovery.
+    // PostgreSQL removes its pid file only at a clean shutdown, so the next start needs no crash recovery.
     expect(existsSync(pidFile)).toBe(false)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })
@@ -88,7 +88,7 @@ test.skipIf(!existsSync('/proc/self/task'))(
 test('a start does not kill another program that now has the process id of an earlier PostgreSQL', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
   try {
-    // The command line of the program names another cluster of PostgreSQL.
+    // The command line of the program names another PostgreSQL cluster, so the start must not kill this program.
     await using other = startCommand(['bash', '-c', 'exec -a /usr/bin/postgres sleep 100'], {})
     const pid = other.child.pid!
     const cluster = join(dataDir, 'postgres')
@@ -108,7 +108,7 @@ test.skipIf(!existsSync('/proc/self'))(
   async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
     const account = userInfo().uid === 0 ? unprivilegedAccount() : {}
-    // PostgreSQL refuses a lock file only if the program with its process id belongs to the same user.
+    // PostgreSQL respects a lock file only if the process with the id in the file belongs to the same user.
     const other = spawn('sleep', ['100'], { cwd: '/', stdio: 'ignore', ...account })
     try {
       const start = () => startEmbeddedPostgres({ dataDir, durable: false, onLog() {} })

@@ -12,7 +12,7 @@ test('the start waits even if PostgreSQL needs more than half a minute to recove
   try {
     await (await startEmbeddedPostgres(options)).stop()
     const cluster = join(dataDir, 'postgres')
-    // When PostgreSQL looks for archived WAL for the first time, the look takes 33 seconds and finds nothing.
+    // The first search of PostgreSQL for archived WAL takes 33 seconds here and finds nothing.
     const once = 'test -e recovery.slow && rm recovery.slow && sleep 33; false'
     writeFileSync(join(cluster, 'recovery.slow'), '', { mode: 0o666 })
     writeFileSync(join(cluster, 'recovery.signal'), '')

@@ -37,7 +37,7 @@ const deliveries = async (count: number) => {
   return ids.toSorted()
 }
 
-test('if two job runs make the same webhook attempt, the attempt is recorded once and the next attempt is queued once', async () => {
+test('if two job runs make the same webhook attempt, the service records it once and queues the next attempt once', async () => {
   const id = await newDelivery(pool)
   expect(await recordAttempts(pool, [attemptOf(id, 1)])).toEqual([true])
   expect(await recordAttempts(pool, [attemptOf(id, 1, { statusCode: 500 })])).toEqual([false])
@@ -46,7 +46,7 @@ test('if two job runs make the same webhook attempt, the attempt is recorded onc
   expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
 })
 
-test('a webhook attempt is not recorded again if another job run records it at the same time', async () => {
+test('if two job runs record the same webhook attempt at the same time, it is recorded once', async () => {
   const id = await newDelivery(pool)
   const ended = `update webhook_deliveries set attempt = 1, next_attempt_at = now() + interval '1 hour' where id = $1`
   const late = () => [recordAttempts(pool, [attemptOf(id, 1)])]
@@ -73,7 +73,7 @@ test('a result that arrives after a webhook delivery was aborted changes nothing
 const logOf = async (id: string) =>
   (await listAttempts(pool, id)).map(({ number, statusCode }) => [number, statusCode])
 
-test('if two requests of one webhook attempt are open, a late success ends the delivery', async () => {
+test('if two requests of one webhook attempt overlap, a late success still ends the delivery', async () => {
   const ends = [{}, { status: 'exhausted', retryInS: null }, { status: 'aborted', retryInS: null }]
   for (const first of ends as Partial<AttemptResult>[]) {
     const id = await newDelivery(pool)
@@ -97,7 +97,7 @@ test('if two requests of one webhook attempt are open, a late success ends the d
   }
 })
 
-test('a late success also ends a webhook delivery whose later attempts have failed meanwhile', async () => {
+test('a late success ends a webhook delivery even if later attempts have failed in the meantime', async () => {
   const id = await newDelivery(pool)
   for (const attempt of [1, 2, 3]) await recordAttempts(pool, [attemptOf(id, attempt)])
   const ended = `update webhook_deliveries set attempt = 4 where id = $1`
@@ -123,7 +123,7 @@ test('if one batch holds both results of a webhook attempt, the success counts',
   }
 })
 
-test('a success from before the end of a webhook delivery does not end a replay that was asked for after the end', async () => {
+test('a success from before the end of a webhook delivery does not end a replay that was requested after the end', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   await recordAttempts(pool, [attemptOf(id, 1, { status: 'exhausted', retryInS: null })])
@@ -164,7 +164,7 @@ test('if the job for the next webhook attempt cannot be queued, the delivery sta
   expect(await listAttempts(pool, id)).toEqual([])
 })
 
-test('if the postponement of webhook attempt 1 comes late, it does not change the job of attempt 2', async () => {
+test('a late postponement of webhook attempt 1 does not change the job of attempt 2', async () => {
   const id = await newDelivery(pool)
   await recordAttempts(pool, [attemptOf(id, 1)])
   const queued = await queuedAttempt(pool, id)

@@ -1,4 +1,4 @@
-/** Tests the due times and the ends of pending webhook deliveries. */
+/** Tests when pending webhook deliveries are due, and when they end. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects/deleteProject.ts'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
@@ -94,7 +94,7 @@ describe('the service stores a delivery of a webhook', () => {
     expect(await findDueDeliveries(pool, [id])).toEqual([null])
   })
 
-  test('a delivery has no secret to sign with if its webhook or endpoint is deleted', async () => {
+  test('if its webhook or endpoint is deleted, a delivery has no secret for the signature', async () => {
     const projectId = await newProject(pool)
     const webhookId = await newWebhook(pool, projectId)
     const id = await newDelivery(pool, { projectId, webhookId })
@@ -110,7 +110,7 @@ describe('the service stores a delivery of a webhook', () => {
     const secrets = async () =>
       (await findDueDeliveries(pool, [id, other])).map((due) => due?.secret === null)
     expect(await secrets()).toEqual([false, false])
-    // The row of a deleted webhook can still contain a secret. A delivery that is stored during the deletion must not
+    // The row of a deleted webhook can still contain its secret. A delivery that is stored during the deletion must not
     // get this secret.
     await pool.query('update project_webhooks set deleted_at = now() where id = $1', [webhookId])
     await pool.query('update seller_endpoints set deleted_at = now() where id = $1', [endpointId])
@@ -123,7 +123,7 @@ describe('the service stores a delivery of a webhook', () => {
 })
 
 describe('the service finds the next due delivery of a webhook', () => {
-  test('the next due webhook delivery is the earliest delivery in the future', async () => {
+  test('the next due webhook delivery is the one with the earliest future time', async () => {
     expect(await nextDeliveryInMs(pool)).toBeNull()
     const [late, next, later] = [
       await newDelivery(pool),
@@ -209,8 +209,8 @@ describe('the service aborts deliveries of webhooks', () => {
       const projectId = await newProject(pool)
       const ids: string[] = []
       for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
-      // The database stores the deliveries in the opposite order of their ids. If a statement does not sort the rows,
-      // the statement locks the rows in the stored order.
+      // The database stores the deliveries in the opposite order of their ids. A statement that does not sort the rows
+      // would lock them in this order.
       const sorted = ids.toSorted()
       for (const [n, id] of sorted.toReversed().entries()) {
         await pool.query(

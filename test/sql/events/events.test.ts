@@ -148,7 +148,7 @@ test('an event is delivered to the active webhooks of its project that subscribe
   expect(await sentTo(foreign)).toEqual([])
 })
 
-/** Records events with a connection that counts the SQL statements. */
+/** Records events over a connection that counts the SQL statements. */
 const countedRecord = (events: readonly NewEvent[]): Promise<number> =>
   transaction(pool, async (db) => {
     let count = 0
@@ -160,7 +160,7 @@ const countedRecord = (events: readonly NewEvent[]): Promise<number> =>
     return count
   })
 
-test('the number of SQL statements for new events does not depend on the numbers of events and webhooks', async () => {
+test('the number of SQL statements for new events does not depend on the number of events or webhooks', async () => {
   const [small, large] = [await newProject(pool), await newProject(pool)]
   const types: EventType[] = ['message.received', 'message.sent']
   await newWebhook(pool, small, types)
@@ -201,7 +201,7 @@ test('the number of SQL statements for new events does not depend on the numbers
   expect(order).toHaveLength(40)
 })
 
-test('if an event waits for another event of its project, the waiting event gets the same or a later time', async () => {
+test('an event that waits for another event of its project gets the same time or a later one', async () => {
   const projectId = await newProject(pool)
   await record(eventOf(projectId, 'a'))
   let recorded = Promise.resolve()
@@ -244,7 +244,7 @@ test('a deleted project gets no event, while another project of the same transac
   expect(rowCount).toBe(0)
 })
 
-test('the row of a deleted webhook has no secret and no path of its URL, and is deleted after a day without deliveries in the log', async () => {
+test('the row of a deleted webhook has no secret and only the origin of its URL, and is deleted after a day without deliveries in the log', async () => {
   const projectId = await newProject(pool)
   const id = await newWebhook(pool, projectId)
   await pool.query(
@@ -280,7 +280,7 @@ test('the row of a deleted webhook has no secret and no path of its URL, and is 
   expect(await remain()).toEqual([other])
 })
 
-test('the delivery log names the object of each event', async () => {
+test('the delivery log states the object (such as a message) of each event', async () => {
   const projectId = await newProject(pool)
   const types: EventType[] = ['message.received', 'purse.warned']
   const webhookId = await newWebhook(pool, projectId, types)

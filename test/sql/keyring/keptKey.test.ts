@@ -6,7 +6,7 @@ import { keptKey } from '../../../sql/keyring/keptKey.ts'
 import { isNotReady } from '../../../sql/keyring/keyring.ts'
 
 const MODULE = join(import.meta.dir, '../../../sql/keyring/keptKey.ts')
-/** Holds a program that waits for the file `go`, and then prints the generated key of a folder. */
+/** Holds a script that waits for the file `go`, and then prints the generated key of a folder. */
 const PROGRAM = `
   const { existsSync } = require('node:fs')
   const { keptKey } = await import(process.env.MODULE)
@@ -47,7 +47,7 @@ test('production generates no key', () => {
   expect(generate).toThrow('production has no generated key')
 })
 
-test('a database counts as not ready if it is unreachable or lacks a table or a column, and not after another error', () => {
+test('a database counts as not ready if it is unreachable or lacks a table or a column, but not after another error', () => {
   for (const [code, isReadiness] of [
     ['ECONNREFUSED', true],
     ['42P01', true],

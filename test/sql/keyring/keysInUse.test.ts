@@ -1,4 +1,4 @@
-/** Tests that a master key counts as in use while it encrypts a secret of any table. */
+/** Tests that a master key counts as in use while it encrypts a secret in any table. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { masterKey } from '../../../shared/vault/envelope.ts'
@@ -19,7 +19,7 @@ afterAll(async () => {
   for (const one of services) await one[Symbol.asyncDispose]()
 })
 
-/** Stores one secret in a table in which no other secret of the test is stored. */
+/** Stores one secret in a table that contains no other secret of the test. */
 const SECRETS: Record<string, () => Promise<{ status: number }>> = {
   credential_versions: () => agent.put('/v0/vault/site', { type: 'CUSTOM', data: { n: 1 } }),
   project_webhooks: () =>

@@ -133,7 +133,7 @@ test('a master key rotation refuses wrong and missing keys, runs while the servi
     expect(await stored()).toEqual(before)
   }
 
-  // A concurrent writer that locks rows delays only the end of the master key rotation.
+  // A concurrent transaction that locks rows delays only the end of the master key rotation.
   const holder = await pool.connect()
   try {
     await holder.query('begin')
@@ -175,7 +175,7 @@ test('a master key rotation refuses wrong and missing keys, runs while the servi
     if (now.ciphertext.equals(row.ciphertext)) compared++
   }
   // The rotation of master keys changed no ciphertext. Only one credential version has a new ciphertext, because a
-  // backup code was taken from this version during the rotation.
+  // backup code was taken from it during the rotation.
   expect(compared).toBe(MANY + 3 - 1)
 
   const fresh = clientWith(NEW)
@@ -306,7 +306,7 @@ test('the error of a master key rotation names at most ten damaged data keys', (
   expect(messageOf(11)).toBe(`${text} ${shown} and 1 more`)
 })
 
-test('the progress bar of the master key rotation overwrites its line on a terminal, and prints a line for every five percent without a terminal', () => {
+test('the rotation’s progress bar overwrites its line on a terminal, and without a terminal prints a line for every five percent', () => {
   const draw = (isTerminal: boolean) => {
     let text = ''
     const show = progressBar(1_000, isTerminal, (part) => {

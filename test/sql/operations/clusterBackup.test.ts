@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const WRITERS = 4
 
-test('a backup copy of a PostgreSQL cluster, made during writes, opens and has every row from before the copy', async () => {
+test('a backup copy of a PostgreSQL cluster that was made during writes can be opened, and has every row from before the copy', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'purser-cluster-'))
   const [here, there] = [join(folder, 'here'), join(folder, 'there')]
   try {
@@ -43,8 +43,8 @@ test('a backup copy of a PostgreSQL cluster, made during writes, opens and has e
     await server.stop()
     expect(readdirSync(join(there, 'postgres'))).not.toContain('postmaster.pid')
 
-    // The password file lies beside the folder of the PostgreSQL cluster, so the backup copy of the folder does not
-    // contain the file.
+    // The password file is outside of the folder of the PostgreSQL cluster, so the backup copy of the folder does not
+    // contain it.
     await Bun.write(join(there, 'postgres-password'), Bun.file(join(here, 'postgres-password')))
     const restored = await startEmbeddedPostgres({ dataDir: there, onLog: () => {} })
     const copy = createPool({ url: restored.url, size: 1, name: 'test' })

@@ -38,7 +38,7 @@ async function keeping(name: RetentionClass, days: number, projectId?: string): 
   return id
 }
 
-/** Makes the rows of a project older. */
+/** Makes the rows of a project look older. */
 const age = (table: string, projectId: string, days: number, column = 'created_at') =>
   pool.query(
     `update ${table} set ${column} = ${column} - $2 * interval '1 day' where project_id = $1`,
@@ -95,7 +95,7 @@ test('the retention removes sent mail, but never mail that was not sent yet', as
   expect(await messageOf(pool, projectId, done.messageId)).toBeUndefined()
 })
 
-test('the retention removes a second arrival of the same mail by its age, and keeps an accepted inbound mail', async () => {
+test('the retention removes a second arrival of the same mail by its age, and keeps a mail that is accepted but not processed', async () => {
   const projectId = await keeping('mail', 10)
   const raw = rawMail()
   const { messageId } = await receive(pool, projectId, raw)
@@ -111,7 +111,7 @@ test('the retention removes a second arrival of the same mail by its age, and ke
   expect(rows).toEqual([{ state: 'accepted' }])
 })
 
-test('the retention removes the old raw bytes of a message but not the message, and shared bytes stay while one inbox keeps them', async () => {
+test('the retention removes the old raw bytes of a message but keeps the message, and shared bytes stay while one inbox keeps them', async () => {
   const projectId = await keeping('rawMail', 5)
   const neighbour = await newProject(pool)
   const raw = rawMail()
@@ -159,7 +159,7 @@ test('the retention removes ended webhook deliveries with their attempts, and ke
   expect(rows).toEqual([{ id: pending }])
 })
 
-test('the audit log records a change of its retention, and keeps entries for the days of the retention', async () => {
+test('the audit log records a change of its own retention, and keeps entries for the number of days that the retention sets', async () => {
   const projectId = await keeping('logs', 120)
   await age('audit_log', projectId, 119, 'at')
   await expireAll(pool)
@@ -241,7 +241,7 @@ test('after its retention, a final payment loses its details but no amount; a pa
   expect((await row(pool, 'payments', expired)).signature).toBe('')
 })
 
-test('a row of exactly the limit of age stays, and a row that is a millisecond older is removed', async () => {
+test('a row whose age is exactly the limit stays, and a row that is a millisecond older is removed', async () => {
   const projectId = await newProject(pool)
   for (const name of RETENTION_NAMES) await keeping(name, 30, projectId)
   await pool.query('delete from audit_log where project_id = $1', [projectId])
@@ -279,7 +279,7 @@ test('a row of exactly the limit of age stays, and a row that is a millisecond o
   expect(counts).toEqual([0, 1])
 })
 
-test('if an owner raises the retention days, the batches of the shorter time remove nothing more', async () => {
+test('if an owner raises the retention days, batches with the shorter time remove no further rows', async () => {
   const projectId = await newProject(pool)
   for (const name of RETENTION_NAMES) await keeping(name, 10, projectId)
   await endedDelivery(projectId)
@@ -296,7 +296,7 @@ test('if an owner raises the retention days, the batches of the shorter time rem
   for (const name of RETENTION_NAMES) await keeping(name, 365, projectId)
   for (const one of due) expect([one.name, await removeExpired(pool, one)]).toEqual([one.name, 0])
   const mail = due.find(({ name }) => name === 'mail')!
-  // Null days mean that the rows stay for ever.
+  // If the number of days is null, the rows stay for ever.
   await pool.query('update project_retention set mail_days = null where project_id = $1', [
     projectId,
   ])
@@ -349,7 +349,7 @@ test('two workers share the removal of old rows, and each batch is limited and w
   expect(await storedBytes(projectId)).toEqual({ counted: 0, stored: 0 })
 })
 
-test('an old row that is locked is removed only in the next batch', async () => {
+test('a locked old row is removed only in the next batch', async () => {
   const projectId = await keeping('logs', 30)
   await pool.query(
     `insert into audit_log (project_id, action, actor, request_id, outcome)

@@ -1,4 +1,4 @@
-/** Tests counts over a day, a week and a month. The counts come from stored minutes and from the sums of hours. */
+/** Tests counts over a day, a week and a month, which come from stored minutes and from the totals of hours. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   deleteStaleHours,
@@ -28,7 +28,7 @@ test('the statistics of each whole hour are summed once, even if several process
   const { pool } = database
   await Promise.all([recordHours(pool), recordHours(pool)])
   const first = await hours()
-  // The current and the previous hour are not summed yet, because minutes of these hours may still get counts.
+  // The current and the previous hour have no totals yet, because their minutes may still get counts.
   expect(first.length).toBeGreaterThanOrEqual(43)
   for (const hour of first.slice(1)) {
     expect(hour).toMatchObject({ mail_in: 60, mail_out: 120, paid_atomic: '600', webhooks_ok: 180 })
@@ -37,7 +37,7 @@ test('the statistics of each whole hour are summed once, even if several process
   expect(await hours()).toEqual(first)
 })
 
-test('a range of the statistics counts each minute once, even where summed hours and single minutes meet', async () => {
+test('a range of the statistics counts each minute once, even where hourly totals and single minutes meet', async () => {
   const { pool } = database
   for (const [widthMs, parts] of [
     [HOUR_MS / 2, 48],
@@ -55,7 +55,7 @@ test('a range of the statistics counts each minute once, even where summed hours
   }
 })
 
-test('days in the statistics begin at midnight of the time zone', async () => {
+test('days in the statistics begin at midnight in the person’s time zone', async () => {
   const offsetMs = -5.5 * HOUR_MS
   const { parts } = await readRange(database.pool, { widthMs: DAY_MS, parts: 30, offsetMs })
   expect(parts.length).toBeGreaterThanOrEqual(2)

@@ -1,4 +1,4 @@
-/** Tests which reading of a purse's balance (a wallet's balance) the service accepts. */
+/** Tests which newly read balances of a purse (a wallet) the service accepts. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -38,7 +38,7 @@ test('a purse balance from an older block does not replace a balance that was re
   expect(await findPurse(pool, projectId)).toMatchObject({ balanceAtomic: 9n, balanceBlock: 100n })
 })
 
-test('after a minute, the balance from a chain that has become shorter replaces the stored balance', async () => {
+test('if the chain has become shorter, its balance replaces the stored balance after a minute', async () => {
   const { projectId } = await newPurse(pool, keyring)
   const { address: old } = (await findPurse(pool, projectId))!
   await read(old, 100n, 7n)
@@ -56,7 +56,7 @@ test('after a minute, the balance from a chain that has become shorter replaces 
   expect(rows).toEqual([{ balance: 6 }])
 })
 
-test('a purse with a new key is not low while the money is on the way to its new address', async () => {
+test('a purse with a new key does not count as low while the money is on the way to its new address', async () => {
   await recordHead(pool, {
     ...{ chainId: 84532, network: 'base-sepolia', number: 100n, hash: `0x${'64'.repeat(32)}` },
   })

@@ -40,8 +40,8 @@ for (const [name, signed, take] of [
   ['cancellation', stoppedWith, takeCancellations],
   ['transfer', sendingWith, takeTransfers],
 ] as const) {
-  describe(`a worker takes each ${name} of a purse in its turn`, () => {
-    /** Takes calls. @returns the projects of the calls */
+  describe(`workers take each ${name} of a purse in turn with those of other purses`, () => {
+    /** Claims calls for sending. @returns the projects of the calls */
     const taken = async (limit: number): Promise<string[]> => {
       const calls = await take(pool, network, limit)
       const { rows } = await pool.query<{ project_id: string }>(

@@ -1,6 +1,6 @@
 /**
- * Tests how mandates (the owner’s permissions to pay) are given, changed, listed and locked. Also tests how the used
- * sums are counted.
+ * Tests how mandates (the owner’s permissions to pay) are created, changed, listed and locked, and how the used amounts
+ * are counted.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -51,7 +51,7 @@ const namesOf = (mandates: readonly Mandate[]) => mandates.map(({ name }) => nam
 const AT = (ms: number) => new Date(Date.now() + ms)
 const HOUR_MS = 3_600_000
 
-/** Holds a different value for each term of the mandate, so that the test fails if two columns are exchanged. */
+/** Holds a different value for each term of the mandate, so that the test fails if two columns are swapped. */
 const FULL: MandateTerms = {
   name: 'Tide tables',
   task: 'tides',
@@ -69,7 +69,7 @@ const FULL: MandateTerms = {
 }
 const UNUSED = { state: 'active', reservedAtomic: 0n, spentAtomic: 0n, releasedAtomic: 0n } as const
 
-describe('an owner gives a new mandate for payments', () => {
+describe('an owner creates a mandate (permission to pay)', () => {
   test('a new mandate (an agent’s spending limit) has each term that the owner gave, is active, and has no used amount', async () => {
     const projectId = await newProject(pool)
     const mandate = await given(projectId, FULL)
@@ -189,7 +189,7 @@ describe('an owner changes a mandate', () => {
     expect((await findMandate(pool, projectId, id))?.risePercent).toBe(TERMS.risePercent + 3)
   })
 
-  test('a change of a mandate locks the project’s purse (the agent’s wallet) before it locks the mandate', async () => {
+  test('a change of a mandate locks the project’s purse (the agent’s wallet) before the mandate', async () => {
     const { projectId } = await newPurse(pool, keyring)
     const [{ id }] = (await list(projectId)) as [Mandate]
     const hold = 'select from purses where project_id = $1 for update'
@@ -286,7 +286,7 @@ describe('a payment locks the mandates of its project', () => {
     expect(namesOf(locked)).toEqual(['from now on', 'until later', 'stopped'])
   })
 
-  test('a payment also locks stopped mandates outside of their validity period, because a stop has no end', async () => {
+  test('a payment also locks stopped mandates outside of their validity period, because they still forbid payments', async () => {
     const projectId = await newProject(pool)
     for (const window of [{ validUntil: AT(-1) }, { validFrom: AT(HOUR_MS) }]) {
       const { id } = await given(projectId, { name: Object.keys(window)[0]!, ...window })
@@ -320,7 +320,7 @@ const reserved = (row: bigint, at: string, amount: number) =>
     [row, amount],
   )
 
-describe('the service counts the used sums of a mandate', () => {
+describe('the service counts the used amounts of a mandate', () => {
   test('the used amounts of a mandate are counted for the current hour, day and month in UTC', async () => {
     const start = (part: string) => `date_trunc('${part}', t, 'UTC')`
     const { row } = await given(await newProject(pool))
@@ -330,7 +330,7 @@ describe('the service counts the used sums of a mandate', () => {
     await reserved(row, `${start('month')} - interval '1 hour'`, 1_000)
     const mandate = { row, reservedAtomic: 50n, releasedAtomic: 8n } as Mandate
     const { now, used } = await readUsed(pool, [mandate])
-    // In the first hour of a day and on the first day of a month, two of the sums begin at the same time.
+    // In the first hour of a day and on the first day of a month, the periods of two totals begin at the same time.
     const isFirst = { hour: now.getUTCHours() === 0, day: now.getUTCDate() === 1 }
     const day = 11n + (isFirst.day ? 100n : 0n)
     const hour = isFirst.hour ? day : 1n

@@ -57,7 +57,7 @@ const endWait = (projectId: string) =>
     [projectId],
   )
 
-describe('the limits of a purse', () => {
+describe('an owner sets the limits of a purse', () => {
   test('the limits of a purse (the agent’s wallet) cannot be set if the project has no purse', async () => {
     expect(await set(await newProject(pool), { maxAtomic: 1n })).toBe(false)
   })
@@ -92,7 +92,7 @@ describe('the limits of a purse', () => {
   })
 })
 
-describe('a payout address', () => {
+describe('an owner sets a payout address', () => {
   test('a new payout address of a purse waits 24 hours, and the earlier address stays valid until then', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { payoutAddress: ONE })
@@ -126,7 +126,7 @@ describe('a payout address', () => {
     expect(Number(again.hours)).toBeCloseTo(4, 1)
   })
 
-  test('a payout address is removed at once, together with an address that still waits', async () => {
+  test('the removal of a payout address takes effect at once, and also removes an address that still waits', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { payoutAddress: ONE })
     await endWait(projectId)
@@ -136,7 +136,7 @@ describe('a payout address', () => {
   })
 })
 
-describe('a payout that is signed but not on the chain', () => {
+describe('a payout is signed but not on the chain', () => {
   /** Lists the receivers of the transfers that the service would send now, and counts the cancellations. */
   async function sent(): Promise<[to: string[], cancellations: number]> {
     await pool.query('update purchases set transfer_sent_at = null, cancel_sent_at = null')
@@ -160,14 +160,14 @@ describe('a payout that is signed but not on the chain', () => {
     expect(await sent()).toEqual([[], 1])
   })
 
-  test('stays if the owner names another address or another maximum', async () => {
+  test('a signed payout stays if the owner names another address or another maximum', async () => {
     const projectId = await full(LEAST)
     await payOut(pool, keyring, { projectId, deniedPayees: NONE })
     await set(projectId, { payoutAddress: OTHER, maxAtomic: BALANCE, lowAtomic: null })
     expect(await sent()).toEqual([[ONE], 0])
   })
 
-  test('is the only payment that the removal of the payout address cancels', async () => {
+  test('the removal of the payout address cancels the signed payout and no other payment', async () => {
     const purse = await newPurse(pool, keyring)
     const { projectId } = purse
     await purse.reserve([await purse.wanted(1n)])
@@ -186,7 +186,7 @@ describe('a payout that is signed but not on the chain', () => {
   })
 })
 
-/** Makes a purse (a wallet) with a valid payout address, whose balance exceeds the maximum by the amount `above`. */
+/** Makes a purse (a wallet) with a valid payout address. Its balance exceeds the maximum by `above`. */
 async function full(above: bigint, { address = ONE as string | null } = {}) {
   const { projectId } = await newPurse(pool, keyring)
   await set(projectId, { maxAtomic: BALANCE - above, payoutAddress: address })
@@ -204,7 +204,7 @@ async function isQueued(projectId: string, addresses?: string[]): Promise<boolea
   return rowCount === 1
 }
 
-describe('a payout', () => {
+describe('the service queues a payout', () => {
   test('a payout is queued if the purse has at least 0.01 USDC above its maximum', async () => {
     expect(await isQueued(await full(LEAST))).toBe(true)
     expect(await isQueued(await full(LEAST - 1n))).toBe(false)
@@ -240,7 +240,7 @@ describe('a payout', () => {
   })
 })
 
-/** Lists the transfers out of the purse of a project: amount and receiver. */
+/** Lists the transfers out of a project's purse with their amounts and receivers. */
 async function transfers(projectId: string): Promise<[amount: string, to: string][]> {
   const { rows } = await pool.query(
     `select amount_atomic::text as amount, lower(pay_to) as to_address from purchases
@@ -250,7 +250,7 @@ async function transfers(projectId: string): Promise<[amount: string, to: string
   return rows.map(({ amount, to_address: to }) => [amount, to])
 }
 
-describe('the transfers of a payout', () => {
+describe('the service signs the transfers of a payout', () => {
   test('the transfers of a payout wait until the service knows its chain', async () => {
     await pool.query('delete from chain_status')
     const projectId = await full(LEAST)
@@ -274,7 +274,7 @@ describe('the transfers of a payout', () => {
     const projectId = await full(LEAST)
     const again = () => payOut(pool, keyring, { projectId, deniedPayees: NONE })
     await again()
-    // A payout is valid for one hour.
+    // A payout is valid for one hour, so it must be one hour older than the given time since its expiry.
     const expiredBefore = (hours: number) =>
       pool.query(
         `update purchases set money = 'released', created_at = clock_timestamp() - make_interval(hours => $2 + 1)
@@ -305,7 +305,7 @@ describe('the transfers of a payout', () => {
     ])
   })
 
-  test('no payout goes to an address that the operator has forbidden since the owner named it', async () => {
+  test('no payout goes to an address that the operator has forbidden after the owner named it', async () => {
     await recordHead(pool, HEAD)
     const projectId = await full(LEAST)
     await payOut(pool, keyring, { projectId, deniedPayees: new Set([ONE]) })
@@ -331,12 +331,12 @@ describe('the transfers of a payout', () => {
   })
 })
 
-describe('a new key of a purse', () => {
-  test('needs a purse', async () => {
+describe('a purse gets a new key', () => {
+  test('only an existing purse can get a new key', async () => {
     expect(await rotatePurseKey(pool, keyring, ownerOf(await newProject(pool)))).toBeNull()
   })
 
-  test('a purse’s new key gets the free money of the former address, and the money for open payments stays there', async () => {
+  test('a purse’s new key gets the free money of the old address, and the money for open payments stays there', async () => {
     await recordHead(pool, HEAD)
     const purse = await newPurse(pool, keyring)
     await purse.reserve([await purse.wanted(1_000n)])

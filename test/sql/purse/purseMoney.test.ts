@@ -1,4 +1,4 @@
-/** Tests that no deletion of a project loses money that a purse has or may still get. */
+/** Tests that the deletion of a project does not lose money that its purse has or may still get. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -77,7 +77,7 @@ test.each([
   })
 })
 
-test('a project is deleted although somebody pays less than a cent to its purse, and the purge waits for the end of the payment', async () => {
+test('a project can be deleted although somebody pays less than a cent to its purse, and the purge waits for the end of the payment', async () => {
   const { projectId, address } = await emptyPurse()
   const id = await newPayment(pool, { recipient: address, amountAtomic: CENT - 1n })
   expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
@@ -87,7 +87,7 @@ test('a project is deleted although somebody pays less than a cent to its purse,
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('a settled payment that the known balance contains does not prevent the deletion, and the purge waits until its block is final', async () => {
+test('a settled payment that the known balance includes does not prevent the deletion, and the purge waits until its block is final', async () => {
   const { projectId, address } = await emptyPurse()
   const { id } = await newSettled(pool, { recipient: address, amountAtomic: CENT })
   expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
@@ -138,7 +138,7 @@ test('the purge keeps the keys of a purse while a signed payment is open or its 
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('a payment that another purse has signed for the purse prevents the deletion, and the purge waits for its end', async () => {
+test('a payment to the purse that another purse has signed prevents the deletion, and the purge waits for its end', async () => {
   const { projectId, address } = await emptyPurse()
   const other = await newPurse(pool, keyring)
   const paid = await other.wanted(CENT, address)
@@ -157,7 +157,7 @@ test('a payment that another purse has signed for the purse prevents the deletio
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('the purge counts only balances of the last minute, and waits longer the older the deletion is', async () => {
+test('the purge accepts only balances of the last minute, and waits longer the older the deletion is', async () => {
   const { projectId, address } = await emptyPurse()
   await deleteProject(pool, projectId, null)
   await read(address, 0n)
@@ -191,7 +191,7 @@ test('the purge counts only balances of the last minute, and waits longer the ol
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('the unfinished purchases of a deleted project get no new jobs while the purge waits', async () => {
+test('while the purge of a deleted project waits, its unfinished purchases get no new jobs', async () => {
   const purse = await newPurse(pool, keyring)
   await purse.wanted(CENT)
   await pool.query(
@@ -212,7 +212,7 @@ test('the unfinished purchases of a deleted project get no new jobs while the pu
   expect(rows).toEqual([])
 })
 
-test('without a chain, the keys of a purse are deleted at once, because nobody can read its balance', async () => {
+test('without a chain, the keys of a purse are deleted at once, because nobody can read the balance', async () => {
   await using own = await createTestDatabase()
   const { projectId } = await newPurse(own.pool, await newKeyring(own.pool))
   await own.pool.query('update purses set balance_atomic = null, balance_block = null')
@@ -221,7 +221,7 @@ test('without a chain, the keys of a purse are deleted at once, because nobody c
   expect((await findErasure(own.pool, projectId))!.completedAt).toBeInstanceOf(Date)
 })
 
-test('after the deletion of a project, the balance of a retired address is read at once', async () => {
+test('after the deletion of a project, the balance of its purse’s old address is read at once', async () => {
   const { projectId } = await emptyPurse()
   const retired: Address = `0x${'7e'.repeat(20)}`
   await pool.query(

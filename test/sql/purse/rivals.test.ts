@@ -74,14 +74,14 @@ const payments: [name: string, change: string, id: (scene: Scene) => string, res
   ],
 ]
 for (const [name, change, id, result] of payments) {
-  test(`a payment is not signed if, at the same time, ${name}`, async () => {
+  test(`a payment is not signed if at the same time ${name}`, async () => {
     const scene = await newScene()
     const pay = (wanted: Wanted) => scene.reserve([wanted])
     expect(await behind(change, id(scene), () => pay(scene.wanted))).toEqual([result])
   })
 }
 
-test('if a project is deleted while a mandate is created, it gets no mandate', async () => {
+test('if a project is deleted while a mandate is created for it, the mandate is not stored', async () => {
   const projectId = await newProject(pool)
   expect(
     await behind('update projects set deleted_at = now() where id = $1', projectId, () =>
@@ -102,7 +102,7 @@ test('if a payment ends while the owner decides, the payment cannot be approved'
   expect(decided?.kind).toBe('before')
 })
 
-test('if a purchase fails at the same time, the purse does not sign in for it', async () => {
+test('if a purchase fails at the same time, the purse does not sign in at the seller', async () => {
   const { wanted } = await newScene()
   const signIn = () =>
     signInAt(pool, {

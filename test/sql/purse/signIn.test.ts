@@ -1,4 +1,4 @@
-/** Tests at which hosts a purse (the wallet of a project) reveals its address by a sign-in. */
+/** Tests at which hosts a purse (the wallet of a project) reveals its address by signing in. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readSignIn } from '../../../shared/purse/signIn.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Makes a purse that has perhaps paid the seller, and a further purchase that asks the seller for its price. */
+/** Makes a purse that may have paid the seller, and a further purchase that requests the seller's price. */
 async function newScene({ hasPaid = true } = {}) {
   const purse = await newPurse(pool, keyring)
   if (hasPaid) {

@@ -39,7 +39,7 @@ async function stoppedBy(projectId: string) {
   return rows[0] as { frozen_at: Date | null; frozen_by: string | null }
 }
 
-/** Makes a stopped purse with signed payments, of which each has a signed cancellation. */
+/** Makes a stopped purse with signed payments, and a signed cancellation for each of them. */
 async function stoppedWith(payments: number) {
   const purse = await newPurse(pool, keyring)
   const ids: string[] = []
@@ -49,7 +49,7 @@ async function stoppedWith(payments: number) {
     ids.push(wanted.id)
   }
   await stop(purse.projectId)
-  // Other tests leave cancellations on the same network, so each purse in this test has its own network.
+  // Other tests leave cancellations on the same network, so each purse in this test has a separate network.
   const network = `network of ${purse.projectId}`
   await pool.query('update purchases set network = $2 where project_id = $1', [
     purse.projectId,
@@ -61,7 +61,7 @@ async function stoppedWith(payments: number) {
 }
 
 describe('an owner stops a purse', () => {
-  test('stopping changes nothing if a project has no purse, and the audit log records the attempt', async () => {
+  test('a stop changes nothing if a project has no purse, and the audit log records the attempt', async () => {
     const projectId = await newProject(pool)
     expect([await stop(projectId), await resume(projectId)]).toEqual([false, false])
     expect(await auditOf(projectId)).toEqual(['purse.stop not_found', 'purse.resume not_found'])
@@ -82,7 +82,7 @@ describe('an owner stops a purse', () => {
     ])
   })
 
-  test('if two people stop a purse, the time and the person of the first stop are kept', async () => {
+  test('if two people stop a purse, the service keeps the time and the person of the first stop', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await stop(projectId)
     const first = await stoppedBy(projectId)
@@ -106,14 +106,14 @@ describe('an owner stops a purse', () => {
   })
 })
 
-describe('a worker takes the cancellations of payments', () => {
+describe('a worker takes the cancellations of payments for sending', () => {
   const age = (id: string, seconds: number) =>
     pool.query(
       'update purchases set cancel_sent_at = clock_timestamp() - make_interval(secs => $2) where id = $1',
       [id, seconds],
     )
 
-  test('a worker takes a payment’s cancellation once, and again after 30 seconds and then 60 seconds unless the chain has shown it', async () => {
+  test('a worker takes the cancellation of a payment once, and again after 30 and 60 seconds unless the chain has shown it', async () => {
     const { ids, take } = await stoppedWith(1)
     expect(await take()).toEqual(ids)
     expect(await take()).toEqual([])
@@ -128,7 +128,7 @@ describe('a worker takes the cancellations of payments', () => {
     expect(await take()).toEqual([])
   })
 
-  test('a worker does not take a payment’s cancellation after the authorization has expired, because the token would refuse it', async () => {
+  test('a worker takes no cancellation of a payment whose authorization has expired, because the token would refuse it', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id = $1`,
@@ -153,7 +153,7 @@ describe('a worker takes the cancellations of payments', () => {
     expect(await take(2)).toEqual([ids[0]!])
   })
 
-  test('a worker skips a cancellation that another worker is just taking', async () => {
+  test('a worker skips a cancellation that another worker has locked', async () => {
     const { ids, take } = await stoppedWith(2)
     await transaction(pool, async (db) => {
       await db.query('select from purchases where id = $1 for update', [ids[0]])

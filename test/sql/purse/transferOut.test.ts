@@ -1,6 +1,5 @@
 /**
- * Tests the withdrawal of all money of a purse that is not reserved, and which signed transfers the service sends to
- * the chain.
+ * Tests the withdrawal of all unreserved money of a purse, and which signed transfers the service sends to the chain.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -70,7 +69,7 @@ describe('the owner withdraws the money of a purse', () => {
   })
 })
 
-describe('a worker takes the transfers that go to the chain', () => {
+describe('a worker takes transfers for sending to the chain', () => {
   beforeEach(knowChain)
 
   test('a worker takes a transfer with its signature, and again only after 30 seconds', async () => {
@@ -105,7 +104,7 @@ describe('a worker takes the transfers that go to the chain', () => {
     for (const seconds of [30, 60, 120, 240, 480, 480]) {
       await sentBefore(seconds - 1)
       expect([seconds, await take()]).toEqual([seconds, []])
-      // The column keeps milliseconds, so that the exact second could still lie a fraction of a millisecond ahead.
+      // The column keeps milliseconds, so the exact second could still be a fraction of a millisecond ahead.
       await sentBefore(seconds + 1)
       expect(await take()).toHaveLength(1)
     }
@@ -140,7 +139,7 @@ describe('a worker takes the transfers that go to the chain', () => {
     expect(taken).toEqual(await noncesOf([fresh, sent]))
   })
 
-  test('two workers never take the same transfer, and neither worker waits for the other', async () => {
+  test('two workers never take the same transfer, and do not wait for each other', async () => {
     await newSweep()
     await transaction(pool, async (db) => {
       expect(await takeTransfers(db, network, 1)).toHaveLength(1)

@@ -13,7 +13,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const projectId = `prj_${'0'.repeat(24)}`
 const job = { task: 'purge_project', payload: { projectId }, key: 'same' } as const
 
-/** Lists the ways to queue a job: with addJob alone, and with addPayloadsFrom inside a larger SQL statement. */
+/** Lists the two ways to queue a job: with addJob alone, and with addPayloadsFrom inside a larger SQL statement. */
 const WAYS: Record<string, (db: Queryable) => Promise<unknown>> = {
   addJob: (db) => addJob(db, job),
   addPayloadsFrom: (db) =>

@@ -47,7 +47,7 @@ const hostsNear = (list: readonly string[]) => [
   ...Array.from({ length: 10 }, () => host()),
 ]
 
-test('in a list of allowed hosts, a wildcard does not count as narrower than an exact host', () => {
+test('in a list of allowed hosts, a wildcard does not count as narrower than an exact host name', () => {
   expect(isWithin(meetHosts, ['*.s3.amazonaws.com'], ['s3.amazonaws.com'])).toBe(false)
   expect(isWithin(meetHosts, ['s3.amazonaws.com'], ['*.s3.amazonaws.com'])).toBe(false)
   expect(isWithin(meetHosts, ['*.a.example.com', 'b.example.com'], ['*.example.com'])).toBe(true)
@@ -108,7 +108,7 @@ describe('an allowed host has one canonical form', () => {
   })
 })
 
-describe('a text is no allowed host', () => {
+describe('a text does not count as an allowed host', () => {
   test.each([
     ['that is empty', ''],
     ['with a scheme', 'https://api.example.com'],
@@ -136,8 +136,8 @@ describe('a text is no allowed host', () => {
   ])('%s', (_name, text) => expect(parseAllowedHost(text)).toBeNull())
 })
 
-describe('a credential may reach', () => {
-  test('a credential may reach the hosts in its list, even if the list is empty and the credential has an address', () => {
+describe('the service finds the hosts that a credential may reach', () => {
+  test('a credential may reach only the hosts in its list, even if the list is empty and the credential has an address', () => {
     expect(effectiveHosts(['a.example'], { uri: 'https://b.example/' })).toEqual(['a.example'])
     expect(effectiveHosts([], { uri: 'https://b.example/' })).toEqual([])
   })

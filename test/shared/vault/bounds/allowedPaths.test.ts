@@ -35,7 +35,7 @@ describe('the service reads an allowed path of a credential', () => {
   })
 })
 
-describe('the service intersects two allowed paths', () => {
+describe('the service computes the common part of two allowed paths', () => {
   test('the common part of two allowed paths is the narrower path', () => {
     expect(meetPaths('/v1', '/v1/charges')).toBe('/v1/charges')
     expect(meetPaths('/v1/charges', '/v1')).toBe('/v1/charges')

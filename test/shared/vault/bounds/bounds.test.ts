@@ -1,6 +1,6 @@
 /**
- * Generates lists of paths and of placements for a secret, and compares each decision of the service with the decision
- * of a naive model. A narrower list must not allow any use of a secret that the wider list forbids.
+ * Generates lists of paths and of placements (allowed places) for a secret, and compares each decision of the service
+ * with the decision of a naive model. A narrower list must not allow any use of a secret that the wider list forbids.
  */
 import { expect, test } from 'bun:test'
 import {

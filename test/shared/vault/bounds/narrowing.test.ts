@@ -1,12 +1,12 @@
-/** Tests how two lists that limit the use of a credential are compared and intersected. */
+/** Tests how two lists that limit the use of a credential are compared and combined. */
 import { expect, test } from 'bun:test'
 import { common, isWithin, type Meet } from '../../../../shared/vault/bounds/narrowing.ts'
 
-/** Returns the longer of two texts if the longer text begins with the shorter text, and otherwise null. */
+/** Returns the longer of two texts if it begins with the shorter text, and otherwise null. */
 const meet: Meet = (one, other) =>
   one.startsWith(other) ? one : other.startsWith(one) ? other : null
 
-test('a list of allowed values is narrower than another list if each of its entries lies within an entry of the other', () => {
+test('a list of allowed values is narrower than another list if each of its entries lies within an entry of the other list', () => {
   expect(isWithin(meet, ['ab', 'cd'], ['a', 'c'])).toBe(true)
   expect(isWithin(meet, ['ab', 'xd'], ['a', 'c'])).toBe(false)
   expect(isWithin(meet, ['a'], ['ab'])).toBe(false)

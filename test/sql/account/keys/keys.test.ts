@@ -43,7 +43,7 @@ const lookalike = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' :
 const authenticate = async (key: string) =>
   (await authenticateAll(pool, [{ key, budget: '' }]))[0] ?? null
 
-test('a rotated API key, or an API key of a deleted project, no longer authenticates anybody and has no scopes', async () => {
+test('a rotated API key, or an API key of a deleted project, is refused and has no scopes', async () => {
   const [rotated, deleted, live] = [await newKey(), await newKey(), await newKey()]
   const { projectId } = rotated
   await rotateProjectKey(pool, projectId, { projectId, keyPrefix: 'test', requestId: 'r' })
@@ -55,14 +55,14 @@ test('a rotated API key, or an API key of a deleted project, no longer authentic
   expect(await findKeyScopes(pool, live.keyId)).toEqual(['mail:read'])
 })
 
-test('an API key of a deleted project does not authenticate anybody, even if the key was not revoked', async () => {
+test('an API key of a deleted project is refused, even if the key was not revoked', async () => {
   const { projectId, key, keyId } = await newKey()
   await pool.query('update projects set deleted_at = now() where id = $1', [projectId])
   expect(await authenticate(key)).toBeNull()
   expect(await findKeyScopes(pool, keyId)).toBeNull()
 })
 
-test('a wrong API key with a known prefix authenticates nobody, and is not counted as a request of the right API key', async () => {
+test('a wrong API key with a known prefix is refused, and does not count as a request of the right API key', async () => {
   const { key, projectId } = await newKey()
   // The rate limit window is moved one minute into the future, so that it does not end between two requests.
   await pool.query(
@@ -143,7 +143,7 @@ test('if concurrent batches contain the same API keys in different orders, each 
   }
 })
 
-test('an unknown key has no usage', async () => {
+test('an unknown API key has no usage', async () => {
   expect(await findPlatformKeyUsage(pool, '0')).toBeNull()
   expect(await findPlatformKeyUsage(pool, '')).toBeNull()
 })

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Moves the rate limit window of a subject by the given number of minutes. */
+/** Moves the rate limit window of a subject (such as a project) by the given number of minutes. */
 const shift = (subject: string, minutes: number) =>
   pool.query(
     `update rate_windows set window_start = date_trunc('minute', clock_timestamp()) + $2 * interval '1 minute'
@@ -51,7 +51,7 @@ test('the weights of the requests in one rate limit window add up', async () => 
   expect(resetsAt.getTime()).toBe((await startOf('prj_b'))! + 60_000)
 })
 
-test('a request that began before the turn of a minute counts in the rate limit window of the next minute', async () => {
+test('a request that waits over the turn of a minute counts in the rate limit window of the new minute', async () => {
   await countAuthFailure(pool, '192.0.2.1')
   await shift('ip:192.0.2.1', 1)
   const start = await startOf('ip:192.0.2.1')
@@ -59,7 +59,7 @@ test('a request that began before the turn of a minute counts in the rate limit 
   expect(await startOf('ip:192.0.2.1')).toBe(start)
 })
 
-test('after the clock of the database was set back, a rate limit window begins anew', async () => {
+test('after the clock of the database was set back, a new rate limit window begins', async () => {
   await countRequests(pool, 'prj_back', 200)
   await shift('prj_back', 20)
   const { used, resetsAt } = await countRequests(pool, 'prj_back', 1)

@@ -1,4 +1,7 @@
-/** Tests that a redeem call without a new payment frees its place for a later payment of the same minute. */
+/**
+ * Tests that a redeem call without a new payment gives back its place in the rate limit for a later payment of the same
+ * minute.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { countRequests } from '../../../../sql/account/keys/rateWindows.ts'
 import { freePlace, takePlace } from '../../../../sql/account/keys/redeemPlaces.ts'
@@ -14,20 +17,20 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Counts a call of a project, and returns the end of its minute. */
+/** Counts a call of a project, and returns the end of the counted minute. */
 const call = async (projectId: string) =>
   (await countRequests(pool, `${projectId}:redeem`, 1)).resetsAt
 
 const free = (projectId: string, resetsAt: Date) => freePlace(pool, projectId, resetsAt)
 
-/** Moves all counts of a project to the minute before. */
+/** Moves all counts of a project to the previous minute. */
 const endMinute = (projectId: string) =>
   pool.query(
     `update rate_windows set window_start = window_start - interval '1 minute' where subject like $1`,
     [`${projectId}%`],
   )
 
-test('payments take the places that other calls of the same project have freed', async () => {
+test('payments can use the places in the rate limit that other calls of the same project have given back', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_a')
   for (let n = 0; n < 3; n++) await free('prj_a', resetsAt)
@@ -38,7 +41,7 @@ test('payments take the places that other calls of the same project have freed',
   expect(await takePlace(pool, 'prj_b', resetsAt)).toBeNull()
 })
 
-test('if a call finds no free place, the places that other calls free later stay for other payments', async () => {
+test('if a call finds no free place in the rate limit, the places that are given back later stay for other payments', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_d')
   const takeMany = async () => {
@@ -55,7 +58,7 @@ test('if a call finds no free place, the places that other calls free later stay
   expect(await takeMany()).toBe(1)
 })
 
-test('a call frees no place of another minute, and the places of a minute end with it', async () => {
+test('a call gives back no place of another minute, and unused places end with their minute', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_c')
   await free('prj_c', new Date(resetsAt.getTime() - 60_000))
@@ -68,7 +71,7 @@ test('a call frees no place of another minute, and the places of a minute end wi
   expect(await takePlace(pool, 'prj_c', resetsAt)).toEqual({ remaining: 0, resetsAt })
 })
 
-test('a payment whose minute is over needs no freed place, and it counts in the new minute', async () => {
+test('a payment whose minute is over needs no place of that minute, and counts in the new minute', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_e')
   const before = new Date(resetsAt.getTime() - 60_000)

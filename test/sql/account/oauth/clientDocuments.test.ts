@@ -1,4 +1,4 @@
-/** Tests how concurrent requests ask for the metadata document of an OAuth client. */
+/** Tests what happens when concurrent requests need the metadata document of an OAuth client. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { documentId, wantDocument } from '../../../../sql/account/oauth/clientDocuments.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'

@@ -1,7 +1,7 @@
 /**
- * Tests that an app cannot keep its OAuth grant from ending. An app that refreshes its tokens all day had so many
- * tokens that one statement could not delete them within the statement timeout. A locked token stands for such a
- * deletion.
+ * Tests that an app cannot keep its OAuth grant from ending. An app that refreshed its tokens all day had so many
+ * tokens that one statement could not delete them within the statement timeout. The test simulates this with a locked
+ * token.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { hashSecret } from '../../../../shared/secretHash.ts'
@@ -25,7 +25,7 @@ import {
 } from '../../../support/oauth/grantRows.ts'
 
 let database: TestDatabase
-/** Has a short statement timeout, so that a statement which waits for a lock fails soon. */
+/** Has a short statement timeout, so that a statement that waits for a lock fails soon. */
 let pool: Pool
 beforeAll(async () => {
   database = await createTestDatabase()

@@ -19,8 +19,8 @@ const register = (name: string, network = '203.0.113.1') =>
   registerClient(database.pool, { name, redirectUris: ['https://host.example/cb'] }, network)
 
 /**
- * Adds 10,000 registered OAuth clients. The first of these OAuth clients is the oldest.
- * @param networks is the number of networks that register the OAuth clients.
+ * Adds 10,000 registered OAuth clients, the oldest first.
+ * @param networks is the number of networks that have registered these clients.
  */
 const fillClients = (age: string, networks: number) =>
   database.pool.query(
@@ -59,13 +59,13 @@ test('if two networks register as many OAuth apps as there is room for, apps of 
   for (const id of [early!.id, late?.id ?? '', again?.id ?? '', 'flood3']) {
     expect([id, await findRegisteredClient(database.pool, id)]).not.toEqual([id, null])
   }
-  // The networks flood0 and flood1 each had 5,000 apps, and each has lost its oldest.
+  // The networks flood0 and flood1 each had 5,000 apps, and each has lost its oldest app.
   for (const id of ['flood1', 'flood2']) {
     expect([id, await findRegisteredClient(database.pool, id)]).toEqual([id, null])
   }
 })
 
-/** Adds 5,000 client metadata documents. The first of these documents is the oldest. */
+/** Adds 5,000 client metadata documents, the oldest first. */
 const fillDocuments = (age: string, networks: number) =>
   database.pool.query(
     `insert into oauth_client_documents (id, url, state, name, redirect_uris, wanted_at, fresh_until, network)
@@ -93,7 +93,7 @@ test('a client metadata document that was requested within the last hour is not 
   expect(await findDocument(database.pool, 'flood1')).not.toBeNull()
 })
 
-test('if one network fills the table of client metadata documents, a document of another network replaces a document of this network', async () => {
+test('if one network fills the table of client metadata documents, another network’s document replaces one of this network', async () => {
   const early = 'https://early.example/client'
   expect(await want(early)).toBe(true)
   await fillDocuments('30 minutes', 1)

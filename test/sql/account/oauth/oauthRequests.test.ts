@@ -1,4 +1,4 @@
-/** Tests that only the browser which began a request for consent decides it, and only once. */
+/** Tests that a request for consent is decided once, and only by the browser that began it. */
 import { expect, test } from 'bun:test'
 import { createRequest, decideRequest } from '../../../../sql/account/oauth/oauthRequests.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'

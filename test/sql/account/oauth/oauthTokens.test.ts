@@ -189,7 +189,7 @@ describe('the service checks an OAuth access token', () => {
     expect((await authenticateToken(pool, access))?.identity.scopes).toEqual(['mail:send'])
   })
 
-  test('each request with an access token is counted, but the last use of its OAuth grant is stored at most once a minute', async () => {
+  test('the number of requests counts each use of an access token, but the last use of its OAuth grant is stored at most once a minute', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     const usedAt = async () =>
@@ -221,7 +221,7 @@ describe('the service checks an OAuth access token', () => {
 })
 
 describe('the service exchanges a refresh token for new tokens', () => {
-  test('a refresh token used again within a minute gives new tokens again, because the first response may have been lost', async () => {
+  test('a refresh token that is used again within a minute gives new tokens again, because the first response may have been lost', async () => {
     const grant = await newGrant()
     const { refresh: token } = await tokensOf(grant)
     for (let n = 0; n < 2; n++) {

@@ -68,7 +68,7 @@ test('an app cannot exceed the limit with many exchanges of one refresh token, a
   await given(refresh(pool, other, (await given(exchange(pool, other))).refresh))
 })
 
-test('if a thief uses up the refreshes of a grant, the next use of the stolen refresh token still ends the grant', async () => {
+test('if a thief uses up the limit of refreshes of a grant, the next use of the stolen refresh token still ends the grant', async () => {
   const grant = await newGrant(pool)
   const { refresh: stolen } = await given(exchange(pool, grant))
   const { newest } = await useUp(grant, stolen)
@@ -78,7 +78,7 @@ test('if a thief uses up the refreshes of a grant, the next use of the stolen re
   expect(await refresh(pool, grant, newest)).toBe('invalid_grant')
 })
 
-test('a refused refresh does not spend the refresh token, and a refresh with a wrong scope does not count', async () => {
+test('a refused refresh does not use up the refresh token, and a refresh with a wrong scope does not count against the limit', async () => {
   const grant = await newGrant(pool)
   const { refresh: token } = await given(exchange(pool, grant))
   for (let n = 0; n < 3; n++) {

@@ -1,4 +1,4 @@
-/** Tests that strangers who fill the table of requests for consent push out nobody else's request. */
+/** Tests that strangers who fill the table of consent requests do not remove the request of anybody else. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { createRequest, findRequest } from '../../../../sql/account/oauth/oauthRequests.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -25,8 +25,8 @@ const isOpen = async (id: string | null) =>
   (await findRequest(database.pool, id ?? '', 'mine')) !== null
 
 /**
- * Fills the table with 10,000 open requests for consent, with up to ten seconds between the first and the last. The
- * first of these requests is the oldest, and `age` is its age.
+ * Fills the table with 10,000 open requests for consent, the oldest first, within up to ten seconds. `age` is the age
+ * of the oldest.
  */
 const fill = (networks: number, age = '5 minutes') =>
   database.pool.query(
@@ -37,7 +37,7 @@ const fill = (networks: number, age = '5 minutes') =>
      from generate_series(1, 10000) n`,
     [networks, age],
   )
-/** Returns the numbers of the flood's first requests that are gone. */
+/** Returns the numbers of those first requests of the flood that were removed. */
 const gone = async () =>
   (
     await database.pool.query<{ n: number }>(
@@ -86,7 +86,7 @@ test('an open request for consent is not replaced by a request of another networ
   expect(await gone()).toEqual([])
 })
 
-test('if the table of requests for consent is full, each of several new requests at once finds room', async () => {
+test('if the table of requests for consent is full, several new requests at the same time all find room', async () => {
   await fill(1)
   const asked = await Promise.all(Array.from({ length: 8 }, (_, n) => ask(`203.0.113.${n}`)))
   expect(await Promise.all(asked.map(isOpen))).toEqual(Array(8).fill(true))

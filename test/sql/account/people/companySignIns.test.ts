@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Adds sign-ins from a number of networks. The first of these sign-ins is the oldest. */
+/** Adds sign-ins from a number of networks, the oldest first. */
 const fill = (count: number, state: string, validFor: string, networks = count) =>
   database.pool.query(
     `insert into company_sign_ins (id, browser_hash, state, expires_at, network)
@@ -46,7 +46,7 @@ test('a sign-in begins although 5,000 earlier sign-ins are expired or ended', as
   expect(await begin()).toBeString()
 })
 
-test('while 5,000 young sign-ins of many networks are in progress, only a person who is signed in can begin another', async () => {
+test('while 5,000 recent sign-ins of many networks are in progress, only a person who is signed in can begin another', async () => {
   await fill(4_999, 'open', '9 minutes')
   expect(await begin()).toBeString()
   expect(await begin()).toBeNull()
@@ -59,14 +59,15 @@ test('while 5,000 young sign-ins of many networks are in progress, only a person
   expect(await begin(person!.id)).toBeString()
 })
 
-test('if 17 networks have 5,000 sign-ins in progress, a new sign-in replaces the oldest of the network with most', async () => {
+test('if 17 networks have 5,000 sign-ins in progress, a new sign-in replaces the oldest one of the network with the most', async () => {
   const early = await begin(null, '198.51.100.1')
   await database.pool.query(`update company_sign_ins set state = 'open'`)
   await fill(4_999, 'open', '9 minutes', 17)
   const late = await begin()
   const later = await begin(null, '203.0.113.2')
   expect(await Promise.all([early, late, later].map(isUnderWay))).toEqual([true, true, true])
-  // The network flood1 had one sign-in more than the others. After that, flood0 is the first of the largest.
+  // The network flood1 had one sign-in more than the others, so it lost one. After that all are equal, and flood0 comes
+  // first.
   expect(await stored(['csi_open1', 'csi_open17', 'csi_open18', 'csi_open2'])).toEqual([
     'csi_open18',
     'csi_open2',
@@ -74,13 +75,13 @@ test('if 17 networks have 5,000 sign-ins in progress, a new sign-in replaces the
   expect((await count('open'))! + (await count('asked'))!).toBe(5_000)
 })
 
-test('if many networks have 5,000 sign-ins in progress, a new sign-in replaces the oldest that is older than three minutes', async () => {
+test('if many networks have 5,000 sign-ins in progress, a new sign-in replaces the oldest one that is older than three minutes', async () => {
   await fill(5_000, 'open', '6 minutes 50 seconds')
   expect(await isUnderWay(await begin())).toBe(true)
   expect(await stored(['csi_open1', 'csi_open2'])).toEqual(['csi_open2'])
 })
 
-test('a sign-in of a person who connects an account yields to no stranger', async () => {
+test('the sign-in of a person who connects an account is not replaced by a stranger’s sign-in', async () => {
   const person = await addPerson(
     database.pool,
     { name: 'Owner', email: 'owner@corp.example', role: 'operator', projectIds: [] },
@@ -97,7 +98,7 @@ test('a sign-in of a person who connects an account yields to no stranger', asyn
   expect(await stored(['csi_open1'])).toEqual([])
 })
 
-test('at most 50,000 sign-ins are stored, also if all of them have ended', async () => {
+test('at most 50,000 sign-ins are stored, even if all of them have ended', async () => {
   await fill(50_000, 'done', '9 minutes')
   expect(await begin()).toBeNull()
   await database.pool.query(
@@ -108,7 +109,7 @@ test('at most 50,000 sign-ins are stored, also if all of them have ended', async
   expect((await count('done'))! + (await count('failed'))! + (await count('asked'))!).toBe(50_000)
 })
 
-test('the result of a sign-in is taken only once, and a sign-in that is not done has no result', async () => {
+test('the result of a sign-in can be taken once, and an unfinished sign-in has no result', async () => {
   await fill(1, 'done', '5 minutes')
   await fill(1, 'open', '5 minutes')
   const take = (id: string) => takeSignIn(database.pool, id)

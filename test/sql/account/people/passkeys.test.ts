@@ -1,4 +1,4 @@
-/** Tests that strangers who ask for passkey challenges neither fill the database nor keep people out. */
+/** Tests that strangers who request passkey challenges neither fill the database nor prevent the sign-in of people. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { storeChallenge, useChallenge } from '../../../../sql/account/people/passkeys.ts'
 import { addPerson } from '../../../../sql/account/people/people.ts'
@@ -15,7 +15,7 @@ beforeEach(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Adds challenges from a number of networks. The first of these challenges is the oldest. */
+/** Adds passkey challenges from a number of networks, the oldest first. */
 const fill = (count: number, validFor: string, networks = count, pool = database.pool) =>
   pool.query(
     `insert into passkey_challenges (challenge_hash, browser_hash, expires_at, network)
@@ -42,7 +42,7 @@ const stored = async (...numbers: number[]) =>
     )
   ).rows.map(({ n }) => n)
 
-test('a browser that asks for a challenge gets one of 20,000 places, and is told to wait if all are taken', async () => {
+test('a browser that requests a passkey challenge gets one of 20,000 places, and must wait if all are taken', async () => {
   await using service = await startTestService({
     smtp: false,
     workers: false,
@@ -63,7 +63,7 @@ test('a browser that asks for a challenge gets one of 20,000 places, and is told
   expect(await count(pool)).toBe(CHALLENGES_MAX)
 })
 
-test('while 20,000 young challenges of many networks are stored, only a person who is signed in gets another', async () => {
+test('while 20,000 recent passkey challenges of many networks are stored, only a person who is signed in gets another', async () => {
   await fill(CHALLENGES_MAX - 1, '4 minutes')
   expect(await store('last')).toBe(true)
   expect(await store('too many')).toBe(false)
@@ -78,17 +78,17 @@ test('while 20,000 young challenges of many networks are stored, only a person w
   expect(await isUsable('last')).toBe(true)
 })
 
-test('if 17 networks have 20,000 challenges, a new challenge replaces the oldest of the network with most', async () => {
+test('if 17 networks have 20,000 passkey challenges, a new challenge replaces the oldest one of the network with the most', async () => {
   await store('early', { network: '198.51.100.1' })
   await fill(CHALLENGES_MAX - 1, '4 minutes', 17)
   expect(await store('late')).toBe(true)
   expect(await isUsable('early')).toBe(true)
   expect(await isUsable('late')).toBe(true)
-  // The networks flood1 to flood7 have one challenge more than the others. Of these, flood1 comes first.
+  // The networks flood1 to flood7 have one challenge more than the others, and flood1 is the first of them.
   expect(await stored(1, 2, 17, 18)).toEqual([2, 17, 18])
 })
 
-test('a new challenge replaces an expired challenge, or else another network’s challenge that is older than two minutes', async () => {
+test('a new passkey challenge replaces an expired one, or else another network’s challenge that is older than two minutes', async () => {
   await fill(CHALLENGES_MAX, '2 minutes 30 seconds')
   await database.pool.query(
     `update passkey_challenges set expires_at = clock_timestamp() where challenge_hash = sha256('flood9')`,
@@ -100,7 +100,7 @@ test('a new challenge replaces an expired challenge, or else another network’s
   expect(await count()).toBe(CHALLENGES_MAX)
 })
 
-test('a challenge of a person who adds a passkey yields to no stranger', async () => {
+test('the passkey challenge of a person who adds a passkey is not replaced by a stranger’s challenge', async () => {
   const person = await addPerson(
     database.pool,
     { name: 'Owner', email: 'owner@corp.example', role: 'operator', projectIds: [] },

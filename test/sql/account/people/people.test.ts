@@ -82,7 +82,7 @@ describe('the service adds a person', () => {
     expect(await findPerson(pool, person.id)).toEqual(person)
   })
 
-  test('a new operator gets no list of projects, because an operator sees all projects', async () => {
+  test('a new operator has no list of projects, because an operator sees all projects', async () => {
     const operator = await add({ role: 'operator' })
     expect(operator.projectIds).toEqual([])
     const { rowCount } = await pool.query('select from person_projects where person_id = $1', [
@@ -120,7 +120,7 @@ describe('the service changes a person', () => {
     expect(await signedIn(person.id)).toEqual([1, 2])
   })
 
-  test('a sign-in mail that is under way when the person’s email address changes signs nobody in', async () => {
+  test('a sign-in mail that is on its way when the person’s email address changes does not sign anybody in', async () => {
     const person = await add()
     const browserHash = hashSecret('browser')
     const store = (token: string, email: string | null) =>

@@ -1,6 +1,6 @@
 /**
- * Tests that a request for a sign-in mail ends only once, and that strangers who fill the table of these requests keep
- * nobody from a sign-in.
+ * Tests that a request for a sign-in mail ends once, and that strangers who fill the table of requests prevent nobody’s
+ * sign-in.
  */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { askSignInMail, recordSignInMail } from '../../../../sql/account/people/signInMails.ts'
@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-test('after one run has sent a sign-in mail, a slower run with a deferred mail queues no further mail', async () => {
+test('if one job run has sent a sign-in mail, a slower run whose mail was deferred queues no further mail', async () => {
   const email = 'owner@corp.example'
   await askSignInMail(pool, { email, browser: 'browser', isKnown: false })
   const read = async () => (await pool.query('select id, done_at from sign_in_mails')).rows[0]
@@ -35,7 +35,7 @@ test('after one run has sent a sign-in mail, a slower run with a deferred mail q
 
 const ask = (email: string, isKnown = false) =>
   askSignInMail(pool, { email, browser: 'browser', isKnown })
-/** Stores requests for sign-in mails. The address of each request is `prefix` and a number. The first is the oldest. */
+/** Stores requests for sign-in mails, the oldest first. The email address of each request is `prefix` and a number. */
 const fill = (prefix: string, count: number, age: string) =>
   pool.query(
     `insert into sign_in_mails (id, email, browser_hash, created_at, expires_at)
@@ -47,7 +47,7 @@ const fill = (prefix: string, count: number, age: string) =>
 const countOf = async (email: string) =>
   (await pool.query('select from sign_in_mails where email like $1', [email])).rowCount
 
-test('if 20,000 requests for sign-in mails are stored, a new request replaces the oldest one, whoever asked for it', async () => {
+test('if 20,000 requests for sign-in mails are stored, a new request replaces the oldest one, from whatever network', async () => {
   await pool.query(
     `insert into people (id, name, email, role) values ('per_1', 'Ada', 'flood2@corp.example', 'viewer')`,
   )
@@ -58,7 +58,7 @@ test('if 20,000 requests for sign-in mails are stored, a new request replaces th
   expect([await countOf('flood1@%'), await countOf('flood2@%')]).toEqual([0, 0])
 })
 
-test('if all 20,000 stored requests are younger than ten minutes, only a browser that is known gets a sign-in mail', async () => {
+test('if all 20,000 stored requests are younger than ten minutes, only a known browser gets a sign-in mail', async () => {
   await fill('flood', 20_000, '9 minutes')
   await ask('late@corp.example')
   await ask('known@corp.example', true)
@@ -67,7 +67,7 @@ test('if all 20,000 stored requests are younger than ten minutes, only a browser
   ])
 })
 
-test('a request that the limit of its address refuses replaces no other request', async () => {
+test('a request above the limit of its email address replaces no other request', async () => {
   const email = 'owner1@corp.example'
   for (let n = 0; n < 10; n++) await ask(email)
   await fill('flood', 19_990, '30 minutes')

@@ -4,7 +4,7 @@ import { createBlobs } from '../../../../sql/blobs/blobs.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 
-test('an export that is closed twice leaves the next user of its database connection alone', async () => {
+test('if an export is closed twice, the next user of its database connection is not affected', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -12,7 +12,8 @@ test('an export that is closed twice leaves the next user of its database connec
   const taken = await openExport({ pool, blobs: createBlobs(pool, null) }, projectId, entry)
   const { close } = taken as ProjectExport
   await close()
-  // The pool gives the connection of the export to its next user, whose transaction must survive the second close.
+  // The pool gives the connection of the export to its next user, whose transaction must survive the second close of
+  // the export.
   const next = await pool.connect()
   await next.query('begin')
   await next.query('create temporary table kept (n int)')

@@ -18,7 +18,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const rowsOf = async (projectId: string, wanted: string): Promise<any[]> =>
   (await Array.fromAsync(exportRows(pool, projectId))).filter(({ kind }) => kind === wanted)
 
-/** Names each table of a project that the export leaves out, with the reason. */
+/** Names each table of a project that the export leaves out, and the reason. */
 const LEFT_OUT: Record<string, string> = {
   attachment_reading: 'a count of today',
   calendar_instances: 'computed from the events',
@@ -48,7 +48,7 @@ const LEFT_OUT: Record<string, string> = {
   vault_uses: 'answers for an hour, and each use stands in the log',
 }
 
-test('every table with a project is part of the export, or a reason says why the export leaves the table out', async () => {
+test('every table with a project is part of the export, or is listed with the reason why it is left out', async () => {
   const { rows } = await pool.query<{ name: string }>(
     `select table_name as name from information_schema.columns
      where table_schema = 'public' and column_name = 'project_id'`,
@@ -65,7 +65,7 @@ test('every table with a project is part of the export, or a reason says why the
   expect(missing.toSorted()).toEqual(Object.keys(LEFT_OUT).toSorted())
 })
 
-test('an export has each known recipient and each event once, although a page has fewer rows', async () => {
+test('an export contains each known recipient and each event once, although a page has fewer rows', async () => {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   await pool.query(
     `insert into known_recipients (project_id, recipient)

@@ -28,11 +28,11 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const KEPT = [
-  // The rows of the listed tables are kept for audits after the deletion of a project.
+  // The rows of the listed tables are kept for audits after a project is deleted.
   ...['payments', 'seller_endpoints', 'api_keys'],
   // The service keeps the row of a project in `project_retention` as long as it keeps the payments of the project.
   'project_retention',
-  // The rows of the listed tables disappear when the messages and threads to which they belong are deleted.
+  // The rows of the listed tables are deleted together with the messages and threads to which they belong.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],
 ]
 
@@ -63,7 +63,7 @@ async function inUse(): Promise<{ projectId: string; delivery: string }> {
   return { projectId, delivery: await newDelivery(pool, { projectId }) }
 }
 
-test('the removal of a project’s data (purge) deletes nothing if the project is not deleted', async () => {
+test('the removal of a project’s data (purge) deletes nothing unless the project is deleted', async () => {
   const { projectId } = await inUse()
   await purgeProject(pool, projectId)
   expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
@@ -112,7 +112,7 @@ test('every database table with rows of a project is either purged, or is listed
   expect(rows.map(({ name }) => name).toSorted()).toEqual([...purged, ...KEPT].toSorted())
 })
 
-/** Returns the names of the tables that have a row, without the tables that belong to the service itself. */
+/** Returns the names of the tables that contain a row, without the tables that belong to the service itself. */
 async function tablesInUse(): Promise<string[]> {
   const { rows } = await pool.query<{ name: string }>(
     `select table_name as name from information_schema.tables
@@ -178,7 +178,7 @@ test('the purge of a project deletes large mail in small batches, so that no SQL
   expect(rows[0].most).toBeLessThanOrEqual(4 * bytes)
 })
 
-test('the erasure of a project removes the project’s chain addresses', async () => {
+test('the erasure of a project removes its addresses on the chain', async () => {
   const projectId = await newProject(pool)
   await pool.query(
     `update projects set pay_to = '0xpay', own_addresses = '{0xown}' where id = $1`,

@@ -27,7 +27,7 @@ const create = (projectId: string, subject = 'Draft') =>
   createDraft(pool, projectId, withSubject(subject))
 const change = (projectId: string, id: string, subject: string) =>
   changeDraft(pool, { projectId, id }, () => withSubject(subject))
-/** Stores drafts of the given number and size, without their limits. */
+/** Stores drafts of the given number and size, and does not check the limits. */
 const fill = (projectId: string, count: number, bytes: number) =>
   pool.query(
     `insert into drafts (id, project_id, content, stored_bytes)

@@ -47,7 +47,7 @@ const storageOf = async ({ projectId }: Held): Promise<number> => {
   return rows[0]?.bytes ?? 0
 }
 
-test('an edit of a held mail (a mail that waits for approval) changes its bytes, its search words and its stored size together', async () => {
+test('an edit of a mail that waits for approval changes its bytes, its search words and its stored size together', async () => {
   const held = await hold({ subject: 'Old', text: 'short', cc: ['bob@example.com'] })
   const [before, stored, used] = [
     await bytesOf(held),
@@ -98,7 +98,7 @@ test.each<[name: string, change: HeldEdit, after: { text: string; html: string |
   expect(mails.get(held.messageId)).toMatchObject({ subject: change.subject ?? 'Old', text, html })
 })
 
-test('if the first message of a thread gets a new subject, the thread gets it too; an edit of a later message does not matter', async () => {
+test('a new subject of the first message in a thread also becomes the subject of the thread, but that of a later message does not', async () => {
   const threadOf = async ({ threadRow }: Held) =>
     (await pool.query('select subject, subject_key from threads where row = $1', [threadRow]))
       .rows[0]
@@ -111,7 +111,7 @@ test('if the first message of a thread gets a new subject, the thread gets it to
   expect((await threadOf(first)).subject).toBe('Offer')
 })
 
-test('an edit with a wrong hash neither reads nor composes a mail, and an edit with the right hash stores its bytes for its project', async () => {
+test('an edit with a wrong hash neither reads nor composes a mail, and an edit with the right hash stores the new bytes for its project', async () => {
   const held = await hold({ text: 'Text' })
   const { hash } = await bytesOf(held)
   const kept: (string | null)[] = []
@@ -137,7 +137,7 @@ test('an edit with a wrong hash neither reads nor composes a mail, and an edit w
   expect(kept).toEqual([held.projectId])
 })
 
-test('an edit of a held mail changes nothing if the owner saw other bytes, or if another project asks', async () => {
+test('an edit of a mail that waits for approval changes nothing if the owner saw other bytes, or if another project requests the edit', async () => {
   const [held, other] = [await hold({ text: 'Text' }), await hold()]
   const { hash } = await bytesOf(held)
   expect(await edit(held, Buffer.alloc(32), { text: 'New' })).toBe('changed')
@@ -155,7 +155,7 @@ test('an approval request for a payment cannot be edited like an approval reques
   expect(await edit(held, hash, { text: 'New' })).toBeNull()
 })
 
-test('a held mail cannot be edited if its approval request is decided, expired or gone', async () => {
+test('a mail cannot be edited if its approval request is decided, expired or deleted', async () => {
   const [withdrawn, late, gone] = [await hold(), await hold(), await hold()]
   const hashes = new Map<Held, Buffer>()
   for (const held of [withdrawn, late, gone]) hashes.set(held, (await bytesOf(held)).hash)
@@ -166,7 +166,7 @@ test('a held mail cannot be edited if its approval request is decided, expired o
   for (const held of [withdrawn, late]) expect((await messageAt(held)).text_body).toBe('Text')
 })
 
-test('if two owners edit the same held mail at once, only one edit takes effect', async () => {
+test('if two owners edit the same waiting mail at once, only one edit takes effect', async () => {
   const held = await hold()
   const { hash } = await bytesOf(held)
   const lock = 'select from outbound_mails where message_row = $1 for update'
@@ -176,7 +176,7 @@ test('if two owners edit the same held mail at once, only one edit takes effect'
   expect(ends.toSorted()).toEqual(['changed', 'done'])
 })
 
-test('a held mail shows the recipients that were refused, and only its own project can read it', async () => {
+test('a mail that waits for approval shows the refused recipients, and only its own project can read it', async () => {
   const refused = [{ address: 'no@b.example', reason: 'rule' as const }]
   const held = await hold({ to: ['ada@example.com', 'no@b.example'], refused, text: 'long text' })
   const other = await hold({ projectId: held.projectId })

@@ -57,8 +57,8 @@ const link = (approvalId: string, address: string) =>
 const addressesOf = async (approvalId: string) => (await findNotice(pool, approvalId))?.addresses
 const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'agent', requestId: 'r' })
 
-describe('the service announces a held mail', () => {
-  test('a held mail is announced to the project only once, and its expiry is scheduled', async () => {
+describe('the service announces a mail that waits for approval', () => {
+  test('a mail that waits for approval is announced to the project once, and its expiry is scheduled', async () => {
     const [approval, other] = [await hold(), await hold()]
     expect([await announceHeld(pool, approval), await announceHeld(pool, approval)]).toEqual([
       true,
@@ -78,7 +78,7 @@ describe('the service announces a held mail', () => {
     expect(await eventsOf(pool, withdrawn.projectId)).toEqual([])
   })
 
-  test('a held mail is not announced if its approval request is already decided', async () => {
+  test('a mail is not announced if its approval request is already decided', async () => {
     const approval = await hold()
     await pool.query(`update approvals set state = 'rejected' where id = $1`, [approval.id])
     await announceHeld(pool, approval)
@@ -86,8 +86,8 @@ describe('the service announces a held mail', () => {
   })
 })
 
-describe('the service notifies the people who may approve a held mail', () => {
-  test('the notice about a held mail goes to the approver and to the owners of the project, once to each', async () => {
+describe('the service notifies the people who may approve a waiting mail', () => {
+  test('the notification about a waiting mail goes to the approver and to the owners of the project, once to each of them', async () => {
     const approval = await hold('Ada@Owner.example')
     await addOwner(approval.projectId, BOB)
     await addOwner(approval.projectId, ADA)
@@ -101,11 +101,11 @@ describe('the service notifies the people who may approve a held mail', () => {
     })
   })
 
-  test('if a project has no approver, nobody gets a notice about a held mail', async () => {
+  test('if a project has no approver, nobody gets a notification about a waiting mail', async () => {
     expect(await findNotice(pool, (await hold(null)).id)).toBeNull()
   })
 
-  test('nobody gets a notice about a held mail after the decision, or after the project is deleted', async () => {
+  test('nobody gets a notification about a mail after the decision, or after the project is deleted', async () => {
     const [withdrawn, deleted] = [await hold(), await hold()]
     await cancelMail(pool, actorOf(withdrawn.projectId), withdrawn.subject)
     await deleteProject(pool, deleted.projectId, null)
@@ -116,7 +116,7 @@ describe('the service notifies the people who may approve a held mail', () => {
     expect(await findNotice(pool, 'apr_none')).toBeNull()
   })
 
-  test('a repeated notice about a held mail goes only to the addresses that still need it, at the planned time', async () => {
+  test('a repeated notification about a waiting mail goes only to addresses that still need it, at the planned time', async () => {
     const [approval, other] = [await hold(), await hold()]
     await addOwner(approval.projectId, EVE)
     for (const address of [ADA, EVE]) await link(approval.id, address)
@@ -132,7 +132,7 @@ describe('the service notifies the people who may approve a held mail', () => {
     expect(await findNotice(pool, approval.id)).toBeNull()
   })
 
-  test('if no further notice attempt is planned, the notices of this approval request end, but not those of other requests', async () => {
+  test('if no further attempt is planned, the notifications of this approval request end, but not those of other requests', async () => {
     const [approval, other] = [await hold(), await hold()]
     await link(approval.id, ADA)
     await dropJobs(pool)
@@ -143,7 +143,7 @@ describe('the service notifies the people who may approve a held mail', () => {
     expect((await findApproval(pool, approval.id))?.state).toBe('waiting')
   })
 
-  test('a second notice to an address does not change the stored time of the first notice', async () => {
+  test('a second notification to an address does not change the stored time of the first notification', async () => {
     const approval = await hold()
     await link(approval.id, ADA)
     const notifiedAt = async () => {
@@ -167,7 +167,7 @@ describe('the service notifies the people who may approve a held mail', () => {
   })
 })
 
-test('an approval request gets its jobs with the mail, and lost or failed jobs are queued again', async () => {
+test('an approval request gets its jobs together with the mail, and lost or failed jobs are queued again', async () => {
   const approval = await hold()
   const keys = [`announce_approval:${approval.id}`, `expire_approval:${approval.id}`] as const
   const times = async () => [await runAt(keys[0]), await runAt(keys[1])]
@@ -194,7 +194,7 @@ test('an approval request gets its jobs with the mail, and lost or failed jobs a
   expect(rows.map(({ key }) => key)).toEqual([keys[1]])
 })
 
-test('an approval request whose held mail has disappeared ends at its expiry', async () => {
+test('an approval request whose mail has disappeared ends at its expiry', async () => {
   const { id, projectId, subject } = await hold()
   await pool.query('delete from messages where project_id = $1 and message_id = $2', [
     projectId,

@@ -32,8 +32,8 @@ afterAll(() => database[Symbol.asyncDispose]())
 type Held = SentRow & { id: string }
 
 /**
- * Stores an outgoing mail that is held until the owner decides, with its approval request. If `bytes` is absent, the
- * held mail is not yet composed.
+ * Stores an outgoing mail that waits for approval, and its approval request. If `bytes` is absent, the mail is not
+ * composed yet.
  */
 async function hold({
   bytes = BYTES,
@@ -94,8 +94,8 @@ async function knownTo({ projectId }: Held): Promise<string[]> {
   return rows.map(({ recipient }) => recipient)
 }
 
-describe('an owner approves a held mail', () => {
-  test('an approval releases a held mail at once with the approved bytes, and the audit log names the owner', async () => {
+describe('an owner approves a mail', () => {
+  test('an approval releases the mail at once with the approved bytes, and the audit log names the owner', async () => {
     const held = await hold()
     expect(await jobAt(held)).toBeNull()
     const before = Date.now()
@@ -131,7 +131,7 @@ describe('an owner approves a held mail', () => {
     expect(await eventsOf(pool, held.projectId)).toEqual([])
   })
 
-  test('an approval schedules a held mail for its later time of sending, or releases it at once if this time has passed', async () => {
+  test('an approval schedules a mail for its later time of sending, or releases it at once if this time has passed', async () => {
     const later = new Date(Date.now() + HOUR_MS)
     const scheduled = await hold({ sendAt: later })
     await decide(scheduled, APPROVE)
@@ -160,7 +160,7 @@ describe('an owner approves a held mail', () => {
     expect(await kindOf(composed, APPROVE)).toBe('done')
   })
 
-  test('if the bytes of a held mail are in the object store, the approval is compared with the hash of the content', async () => {
+  test('if the bytes of a mail are in the object store, the approval is compared with the hash of the content', async () => {
     const held = await hold({ bytes: Buffer.alloc(0) })
     const key = Buffer.alloc(32, 1)
     await pool.query(
@@ -175,7 +175,7 @@ describe('an owner approves a held mail', () => {
     expect(await kindOf(held, APPROVE)).toBe('done')
   })
 
-  test('an approval can also make the recipients, their domains or nobody trusted, but never a refused recipient', async () => {
+  test('an approval can also make the recipients or their domains trusted, but never a refused recipient', async () => {
     const trusted: [trust: Trust, known: string[]][] = [
       ['none', []],
       ['recipients', ['ada@one.example', 'bob@one.example', 'eve@xn--bcher-kva.example']],
@@ -218,8 +218,8 @@ describe('an owner approves a held mail', () => {
   })
 })
 
-describe('an owner rejects a held mail', () => {
-  test('a rejection ends a held mail with the owner’s reason, and the agent is told', async () => {
+describe('an owner rejects a mail', () => {
+  test('a rejection ends a waiting mail with the owner’s reason, and the agent is told', async () => {
     const held = await hold()
     const { kind, approval } = (await decide(held, { state: 'rejected', reason: 'too dear' }))!
     expect(kind).toBe('done')
@@ -243,7 +243,7 @@ describe('an owner rejects a held mail', () => {
     expect(await eventsOf(pool, held.projectId)).toEqual(['message.rejected'])
   })
 
-  test('a held mail can be rejected without a reason, and before its bytes are composed', async () => {
+  test('a mail can be rejected without a reason, and before its bytes are composed', async () => {
     const held = await hold({ bytes: null })
     expect(await kindOf(held, { state: 'rejected', reason: null })).toBe('done')
     expect((await mailOf(held)).delivery_error).toBe('rejected by the owner')
@@ -319,7 +319,7 @@ describe('an approval request accepts a decision of the owner', () => {
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('a decision about a held mail and the caller’s further work succeed or fail together in one transaction', async () => {
+  test('a decision about a mail and the further work of the caller succeed or fail together in one transaction', async () => {
     const note =
       ({ projectId }: Held): Within =>
       async (db) => {
@@ -345,8 +345,8 @@ describe('an approval request accepts a decision of the owner', () => {
   })
 })
 
-describe('an agent withdraws its held mail', () => {
-  test('after the agent withdraws a held mail, the owner can no longer decide about it', async () => {
+describe('an agent withdraws its mail that waits for approval', () => {
+  test('after the agent has withdrawn a mail, the owner can no longer decide about it', async () => {
     const held = await hold()
     const agent = { ...actorOf(held.projectId), keyPrefix: 'agent' }
     expect(await cancelMail(pool, agent, held.messageId)).toBe('cancelled')
@@ -363,14 +363,14 @@ describe('an agent withdraws its held mail', () => {
     expect(await eventsOf(pool, held.projectId)).toEqual([])
   })
 
-  test('an agent can withdraw a held mail even if its approval request no longer exists', async () => {
+  test('an agent can withdraw a waiting mail even if its approval request no longer exists', async () => {
     const held = await hold()
     await pool.query('delete from approvals where id = $1', [held.id])
     expect(await cancelMail(pool, actorOf(held.projectId), held.messageId)).toBe('cancelled')
     expect((await mailOf(held)).delivery_status).toBe('cancelled')
   })
 
-  test('if an agent deletes a held mail, an undecided approval request is withdrawn, but a decision that was made stays', async () => {
+  test('if an agent deletes a mail, an undecided approval request is withdrawn, but a decided one stays as decided', async () => {
     const projectId = await newProject(pool)
     const [gone, stays, decided] = [
       await hold({ projectId }),
@@ -389,7 +389,7 @@ describe('an agent withdraws its held mail', () => {
   })
 })
 
-test('a decision about a held mail finds nothing if its request is deleted during the decision', async () => {
+test('a decision about a mail has no effect if its approval request is deleted at the same time', async () => {
   const held = await hold()
   const decided = await whileHeld(pool, 'delete from approvals where id = $1', [held.id], () => [
     decide(held, APPROVE),

@@ -63,8 +63,8 @@ async function newCalendar() {
     row,
     take,
     /**
-     * Applies a received invite.
-     * @returns the invite in the form in which its message shows the invite.
+     * Applies a received invitation.
+     * @returns the invitation in the form in which its message shows it.
      */
     shown: (one: ReadInvite) => transaction(pool, (db) => applyInvites(db, message(), [one])),
     /** Applies a calendar invitation that the project itself has sent. */
@@ -78,7 +78,7 @@ async function newCalendar() {
       )
       return rows
     },
-    /** Stores answers of attendees to every event of the project. The first answer is the latest. */
+    /** Stores answers of attendees to every event of the project, the latest answer first. */
     storeAnswers: (count: number) =>
       pool.query(
         `insert into calendar_answers (event_row, address, state, stamp)
@@ -113,7 +113,7 @@ const STRANGER = { from: ['eve@evil.example'] }
 const UNPROVEN = { authentication: { aligned: false, internal: false } as never }
 
 describe('the service applies a calendar request of the organizer', () => {
-  test('an organizer’s invitation creates a calendar event, and only a later version of the invitation changes the event', async () => {
+  test('an organizer’s invitation creates a calendar event, and only a later version of the invitation changes it', async () => {
     const { take, events } = await newCalendar()
     expect(await take(invite())).toBe('new')
     expect(await take(invite())).toBe('same')
@@ -127,7 +127,7 @@ describe('the service applies a calendar request of the organizer', () => {
     ])
   })
 
-  test('an organizer’s invitation counts if the mail has exactly one sender, and this sender is proven', async () => {
+  test('an organizer’s invitation counts only if the mail has exactly one sender, and this sender is proven', async () => {
     const { take } = await newCalendar()
     expect(await take(invite(), { from: ['Owner@CORP.example'] })).toBe('new')
     expect(await take(later(), { from: [OWNER, GUEST] })).toBe('proposal')
@@ -221,7 +221,7 @@ describe('the service keeps the response of the project to an invitation', () =>
   })
 })
 
-describe('the project’s own answers arrive in another order', () => {
+describe('the project’s own answers to an invitation arrive in another order', () => {
   const own = (state: 'accepted' | 'declined' | 'tentative', changes: Partial<ReadInvite> = {}) =>
     invite({ method: 'REPLY', attendees: guest(state, INBOX), ...changes })
   const at = (second: number) => `2031-01-01T00:00:0${second}.000Z`
@@ -249,7 +249,7 @@ describe('the project’s own answers arrive in another order', () => {
     expect((await events())[0].answer).toBe('declined')
   })
 
-  test('an answer to a moved instance counts after a renaming, and does not count after another move', async () => {
+  test('an answer to a moved instance still counts after a change of the title, but not after another move', async () => {
     const { take, send, events } = await newCalendar()
     await take(invite())
     const instance = { recurrenceId: time(9, 3).at, start: time(12, 3), end: time(13, 3) }
@@ -299,7 +299,7 @@ describe('the service applies a cancellation of a calendar event', () => {
   })
 })
 
-describe('the service applies an invite that leaves out the start of its event', () => {
+describe('the service applies an invitation that leaves out the start of its event', () => {
   const untimed = { start: null, end: null } as const
 
   test('a cancellation without a start time ends the event or the instance that it names', async () => {
@@ -365,7 +365,7 @@ describe('the service applies an invite that leaves out the start of its event',
 })
 
 describe('the service applies a change of a recurring event', () => {
-  test('a change of a recurring event removes instances from strangers, and keeps instances from the proven organizer', async () => {
+  test('a change of a recurring event removes instances that came from strangers, and keeps instances from the proven organizer', async () => {
     const { take, events } = await newCalendar()
     await take(invite({ recurrenceId: time(9, 3).at, sequence: 5 }), STRANGER)
     await take(invite({ recurrenceId: time(9, 4).at, sequence: 5 }))
@@ -377,7 +377,7 @@ describe('the service applies a change of a recurring event', () => {
     expect(await take(invite({ recurrenceId: time(9, 5).at }), STRANGER)).toBe('proposal')
   })
 
-  test('if a recurring event moves, its older instances and answers are dropped; if it is only renamed, they stay', async () => {
+  test('if a recurring event moves, its older instances and answers are dropped, but if only its title changes, they stay', async () => {
     const { send, take, events, answers } = await newCalendar()
     const own = { organizer: { address: INBOX, name: null }, attendees: guest() }
     await send(invite(own))
@@ -414,7 +414,7 @@ describe('the service applies the response of an attendee', () => {
     ])
   })
 
-  test('an update of an event keeps the answers of its attendees, and of the last 200 attendees who are not invited any more', async () => {
+  test('an update of an event keeps the answers of its attendees, and of the last 200 attendees who are no longer invited', async () => {
     const { send, take, answers, storeAnswers } = await newCalendar()
     await send(invite(OWN))
     const recurrenceId = time(9, 3).at
@@ -471,7 +471,7 @@ test('a recurring event is stored even if its calendar file contains U+0000 in t
   expect(await events()).toHaveLength(1)
 })
 
-test('a message records each of its calendar invitations once, and at most INVITES_MAX invitations', async () => {
+test('a message records each of its calendar invitations once, and at most INVITES_MAX of them', async () => {
   const { row, events } = await newCalendar()
   const record = (...given: ReadInvite[]) =>
     transaction(pool, (db) => recordInvites(db, row, given))

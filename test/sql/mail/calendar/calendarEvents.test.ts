@@ -126,7 +126,7 @@ describe('the calendar lists instances of events', () => {
     expect(await localsIn(projectId, [0, 23])).toEqual(['hour 11', 'hour 12', 'hour 15'])
   })
 
-  test('an attendee’s answer for one instance counts before the attendee’s answer for the whole recurring event', async () => {
+  test('an attendee’s answer for one instance has priority over the attendee’s answer for the whole recurring event', async () => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, { is_own: true, invite: inviting('A@b.example') })
     for (const hour of [9, 10]) await newInstance(pool, projectId, row, [hour, hour + 1])
@@ -206,7 +206,7 @@ describe('the calendar lists instances of events', () => {
   })
 })
 
-describe('an invite belongs to an event of the calendar', () => {
+describe('an invitation finds its event in the calendar', () => {
   const invite = (changes: object = {}) =>
     ({
       uid: 'event-1',

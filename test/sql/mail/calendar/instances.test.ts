@@ -99,13 +99,13 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect(taken.map((one) => one?.row)).toEqual([first, second, undefined])
   })
 
-  test('if a job run asks twice, it gets the same event; another run gets this event only after ten seconds', async () => {
+  test('if a job run claims twice, it gets the same event again, and another run gets this event only after ten seconds', async () => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
     const claim = randomUUID()
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 1 })
     expect(await take(projectId)).toBeNull()
-    // If another event is also due, the same claim still gets the event that it got before.
+    // Even if another event is due, the same claim still gets its earlier event.
     const waiting = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(DAY_MS) })
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 2 })
     expect(await take(projectId)).toMatchObject({ row: waiting, tries: 1 })
@@ -149,7 +149,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect((await runAt()).getTime()).toBeLessThanOrEqual(Date.now())
   })
 
-  test('no job is due for events without a time of computing, or whose next computing is in half a year', async () => {
+  test('no job is due for events without a time of computing, or with a next computing in half a year', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await newEvent(pool, projectId, { source: 'rule', expand_at: later(180 * DAY_MS) })
     await newEvent(pool, projectId, { source: 'rule', expand_at: null })
@@ -209,7 +209,7 @@ describe('a run of the job stores the instances of an event', () => {
     expect([expand_tries, expand_claim]).toEqual([0, null])
   })
 
-  test('if an event has too many instances to store, they are computed again halfway, but at most once a day', async () => {
+  test('if an event has too many instances, they are computed again after half of the stored time range, but at most once a day', async () => {
     for (const [hours, days] of [
       [1, 2_000 / 48],
       [1 / 60, 1],
@@ -269,7 +269,7 @@ test('if an event is due and its job is lost, its project gets one new job', asy
   expect(await requeueExpansions(pool)).toBe(2)
 })
 
-test('an event that nobody answered is forgotten only after its message is deleted', async () => {
+test('an event without an answer is deleted only after its message is deleted', async () => {
   const { row: message_row, projectId } = await newSent(pool)
   const asked = { answer: 'needs-action' }
   const forgotten = await newEvent(pool, projectId, asked)
@@ -283,7 +283,7 @@ test('an event that nobody answered is forgotten only after its message is delet
   for (const row of kept) expect((await eventOf(row))?.row).toBe(row)
 })
 
-test('one run of the housekeeping forgets thousands of unanswered events', async () => {
+test('one run of the housekeeping deletes thousands of unanswered events', async () => {
   const { row, projectId } = await newSent(pool)
   await pool.query(
     `insert into calendar_events (project_id, uid_hash, organizer, sequence, stamp, is_proven, is_own, status, invite, message_row)

@@ -1,4 +1,4 @@
-/** Tests which aggregate reports (DMARC and TLS) are stored, for how long, and which reports count in the sums. */
+/** Tests which aggregate reports (DMARC and TLS) are stored, for how long, and which reports count in the totals. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { storeReport, sumReports } from '../../../../sql/mail/domains/aggregateReports.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -59,7 +59,7 @@ test('at most 2,000 mail reports (DMARC or TLS) are stored in a day', async () =
   expect(await store({ reportId: 'id-2' })).toBe('stored')
 })
 
-test('if too many unproven mail reports arrive, there is still room for proven reports on the same day', async () => {
+test('even if too many unproven mail reports arrive, there is still room for proven reports on the same day', async () => {
   await fill(500, '23 hours')
   await pool.query('update aggregate_reports set is_proven = false')
   expect(await store({ isProven: false })).toBe('full')
@@ -85,7 +85,7 @@ test('a mail report (DMARC or TLS) is deleted after 400 days', async () => {
   expect(await storedCount()).toBe(2)
 })
 
-test('the sums of mail reports count only proven reports of the last days, by day and by source', async () => {
+test('the totals of mail reports count only proven reports of the last days, by day and by source', async () => {
   const failed = { isPassed: false, result: 'fail' }
   await store({ rows: [row({ count: 5 }), row({ ...failed, count: 2 })] })
   await store({ reportId: 'id-2', reporter: 's.example', rows: [row({ count: 1 })] })

@@ -80,7 +80,7 @@ test('a mail domain cannot be used before it is verified', async () => {
   expect(await findVerifiedDomains(pool, asked)).toEqual(['ours.example'])
 })
 
-test('a DNS check is ignored if the domain was added again during the check; any other check queues the next check', async () => {
+test('the result of a DNS check is ignored if the domain was added again meanwhile; any other result queues the next check', async () => {
   const { token } = await add('check.example')
   await dropJobs(pool)
   expect(await check('check.example', 'another')).toBe(false)
@@ -109,7 +109,7 @@ test('a mail domain without active projects is deleted together with its DKIM ke
   expect(await selectors('kept.example')).toHaveLength(1)
 })
 
-test('the deletion of a mail domain and the creation of a project with this domain wait for each other', async () => {
+test('the deletion of a mail domain waits for the creation of a project with this domain, and the creation waits for the deletion', async () => {
   await verified('race.example')
   const make = `with held as (select from mail_domains where domain = 'race.example' for key share)
                 insert into projects (id, name, purpose, email_address)

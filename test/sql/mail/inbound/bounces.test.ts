@@ -1,4 +1,4 @@
-/** Tests that a bounce counts only for messages of its project, and for the recipients of the message. */
+/** Tests that a bounce counts only for messages of its own project, and only for the recipients of the message. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseAddress } from '../../../../shared/mail/address.ts'
 import {
@@ -70,7 +70,7 @@ const suppressedOf = async (projectId: string) =>
     ({ address }) => address,
   )
 
-test('a bounce changes only the state of the recipient and the message that it names', async () => {
+test('a bounce changes only the state of the message and recipient that it names', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   const other = await handedOver({ projectId: sent.projectId })
   const bounce = bounceOf([sent.messageId], {}, proven(sent.messageId))
@@ -174,7 +174,7 @@ test('if a bounce has no diagnostic text, its status code is used as the descrip
   }
 })
 
-test('a bounce about an unknown address marks the only recipient of the message, but does not suppress this address', async () => {
+test('a bounce about an unknown address marks the only recipient of the message, but does not suppress the address', async () => {
   const [one, two] = [await handedOver(), await handedOver({ to: ['a@b.example', 'c@d.example'] })]
   const forwarded = { addresses: ['hidden@example.com'] }
   await record(one.projectId, bounceOf([one.messageId], forwarded))
@@ -193,7 +193,7 @@ test('a bounce report about an unknown address is ignored if the message had a s
   expect(await statesOf(sent)).toEqual(['failed', 'sent'])
 })
 
-test('a bounce that arrives while the sending attempt is recorded waits until the record is finished', async () => {
+test('a bounce that arrives while a sending attempt is recorded waits until the record is finished', async () => {
   const sent = await newSent(pool)
   const hold = `with locked as (select message_row from outbound_mails where message_row = $1 for update)
                 update outbound_recipients r set state = 'failed' from locked l where r.message_row = l.message_row`

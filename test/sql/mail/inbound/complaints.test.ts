@@ -1,6 +1,5 @@
 /**
- * Tests that a complaint belongs only to a copy whose envelope sender this service made, and that a complaint counts
- * only once.
+ * Tests that a complaint is accepted only for a copy whose envelope sender this service made, and counts only once.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
@@ -33,7 +32,7 @@ const find = (...paths: string[]) => findComplainedCopy(pool, KEYS, paths)
 const record = ({ row }: SentRow, address = ADA) =>
   recordComplaint(pool, { messageRow: row, address, detail: 'spam' })
 
-test('the sent copy that a complaint is about is found by the first envelope sender that this service made', async () => {
+test('the first envelope sender in a complaint that this service made identifies the sent copy', async () => {
   const [sent, other] = [await newSent(pool), await newSent(pool)]
   const [path, later] = [await pathOf(sent), await pathOf(other)]
   const strange = [

@@ -1,6 +1,6 @@
 /**
- * Tests that a spooled mail (accepted, but not yet moved to PostgreSQL) becomes one inbound mail for each inbox of a
- * live project. The bytes of a mail are kept while a database row needs them.
+ * Tests that a spooled mail (accepted, but not yet moved to PostgreSQL) becomes one inbound mail for each inbox of an
+ * active project. The bytes of a mail are kept while a database row needs them.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -64,7 +64,7 @@ describe('the service moves a spooled mail into the inboxes', () => {
     ])
   })
 
-  test('if a mail from the spool is addressed to two names of one inbox, the inbox stores it only once', async () => {
+  test('if a mail from the spool is addressed to two names of one inbox, the inbox stores it once', async () => {
     const projectId = await newProject(pool)
     const address = await addressOf(pool, projectId)
     await insertInboundMails(pool, [spooled([address, address])])
@@ -83,7 +83,7 @@ describe('the service finds and discards an inbound mail', () => {
     expect(await findInboundMail(pool, noBlobs, orphan, 1e9)).toBeNull()
   })
 
-  test('of an inbound mail above the size limit, only the size is returned', async () => {
+  test('for an inbound mail above the size limit, only the size is returned', async () => {
     const raw = rawMail({ text: 'x'.repeat(1_000) })
     const [id] = await takeIn(pool, [await newProject(pool)], raw)
     expect(await findInboundMail(pool, noBlobs, id!, raw.length - 1)).toMatchObject({
@@ -116,7 +116,7 @@ describe('the service finds and discards an inbound mail', () => {
 })
 
 describe('the service keeps and deletes the raw bytes of a mail', () => {
-  test('the raw bytes of a mail are kept as long as an inbox shows the mail, and are deleted with the last message', async () => {
+  test('the raw bytes of a mail are kept as long as an inbox shows the mail, and are deleted with its last message', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const raw = rawMail()
     const inboundIds = (await takeIn(pool, [one, two], raw)) as [string, string]
@@ -161,7 +161,7 @@ describe('the service keeps and deletes the raw bytes of a mail', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('two processes can delete the same raw mails at the same time, even if they name the mails in opposite orders', async () => {
+  test('two processes can delete the same raw mails at the same time, even if they list the mails in opposite orders', async () => {
     const projectId = await newProject(pool)
     const rawIds: string[] = []
     for (let n = 0; n < 4; n++) rawIds.push((await receive(pool, projectId)).rawId)

@@ -1,4 +1,4 @@
-/** Tests to which copy of a sent message a report of a mail relay belongs, and how often the report counts. */
+/** Tests to which copy of a sent message the report of a mail relay belongs, and how often the report counts. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { bounceAddress, bounceKeys } from '../../../../shared/mail/compose/bounceAddress.ts'
 import type { RelayReport } from '../../../../shared/mail/http/relayReport.ts'
@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Stores a sent message whose copies a mail relay accepted, with the relay's id for the first copy. */
+/** Stores a sent message whose copies a mail relay accepted, and the relay's id for the first copy. */
 async function handedOver(projectId?: string) {
   const sent = await newSent(pool, { to: TO, ...(projectId === undefined ? {} : { projectId }) })
   const relayId = `relay-id-${++relayIds}`
@@ -109,7 +109,7 @@ describe('a relay’s report belongs to a copy of a sent message', () => {
     ])
   })
 
-  test('a reporter that is bound to one domain can report only about mail from inboxes of this domain', async () => {
+  test('a reporter for one domain can report only about mail from inboxes of this domain', async () => {
     const { relayId } = await handedOver()
     const clues = { relayIds: [relayId] }
     expect(await report(clues, 'other.test')).toBe(false)
@@ -117,7 +117,7 @@ describe('a relay’s report belongs to a copy of a sent message', () => {
   })
 })
 
-test('a complaint that a relay reports is recorded once for its sent copy, and does not mark a bounce', async () => {
+test('a complaint that a relay reports is recorded once for its sent copy, and does not mark the copy as bounced', async () => {
   const sent = await handedOver()
   const clues: Partial<RelayReport> = { kind: 'complaint', relayIds: [sent.relayId] }
   expect([await report(clues), await report(clues)]).toEqual([true, false])
@@ -133,7 +133,7 @@ test('a complaint that a relay reports is recorded once for its sent copy, and d
   expect(complained.length).toBe(2)
 })
 
-test('if an unproven bounce has marked an address, a relay’s proven report suppresses the address', async () => {
+test('if an unproven bounce has marked an address, a proven report of a relay then suppresses the address', async () => {
   const sent = await handedOver()
   const unproven = { action: 'failed', status: '5.1.1', diagnostic: 'no' } as const
   await transaction(pool, (db) =>

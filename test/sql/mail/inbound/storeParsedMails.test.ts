@@ -46,7 +46,7 @@ describe('the service stores an inbound mail once', () => {
     expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
   })
 
-  test('an inbound mail is not stored if its project is deleted during the storing', async () => {
+  test('an inbound mail is not stored if its project is deleted at the same time', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -125,16 +125,16 @@ describe('the service keeps each Message-ID of an inbox unique', () => {
     expect(await idsOf(one)).toEqual(['<x@example.com>', '<x.1@example.com>', '<x.2@example.com>'])
   })
 
-  test('if many messages share a Message-ID, a further message gets a random number after eight tries', async () => {
+  test('if many messages share a Message-ID, a further message gets a random number after eight attempts', async () => {
     const projectId = await newProject(pool)
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)
     expect(ids[8]).toBe('<y.8@example.com>')
-    // If the numbers of eight tries are already in use, a random number is added to the Message-ID.
+    // If the numbers of eight attempts are already in use, a random number is added to the Message-ID.
     expect(ids.slice(9)).not.toContain('<y.9@example.com>')
   })
 
-  test('a new Message-ID for a message never equals that of another message that is stored in the same batch', async () => {
+  test('a message gets a Message-ID that differs from those of the other messages in the same batch', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const received = []
@@ -222,7 +222,7 @@ describe('the service puts a message into a thread', () => {
     )
   })
 
-  /** Stores a mail of an author who is not proven. @returns the row number of the mail's thread */
+  /** Stores a mail from an author whom authentication does not prove. @returns the row number of the mail's thread */
   async function receiveUnproven(
     projectId: string,
     mail: Parameters<typeof rawMail>[0] & { id: string },
@@ -260,7 +260,7 @@ describe('the service puts a message into a thread', () => {
     )
   })
 
-  test('only the five latest threads with the same subject are searched for a reply without References', async () => {
+  test('a reply without References is compared only with the five latest threads with the same subject', async () => {
     const [first, reply] = [{ subject: 'Report' }, { subject: 'Re: Report' }]
     const others = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {
@@ -271,7 +271,7 @@ describe('the service puts a message into a thread', () => {
     expect(await joins(first, reply, others(5))).toBe(false)
   })
 
-  test('for a reply without References, the participants of a thread’s twenty newest messages are compared', async () => {
+  test('a reply without References is compared with the participants of the twenty newest messages of a thread', async () => {
     const [first, reply] = [{ subject: 'Notes' }, { subject: 'Re: Notes' }]
     const answers = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {

@@ -75,7 +75,7 @@ const jobsOf = async (projectId: string) => {
 const newEvents = async ({ projectId }: Found) =>
   (await eventsOf(pool, projectId)).filter((type) => type !== 'message.received')
 
-describe('the text of an attachment is recorded', () => {
+describe('the service records the text of an attachment', () => {
   test('the text of an attachment is recorded once, and only under its own attachment and message', async () => {
     const found = await received(['att_1', 'att_2'])
     const other = await received(['att_1'], found.projectId)
@@ -96,7 +96,7 @@ describe('the text of an attachment is recorded', () => {
     expect(await record(found, { attachmentId: 'att_2' })).toBe(true)
   })
 
-  test('a message shows the state of each attachment, but is written only after the last attachment', async () => {
+  test('a message shows the state of each attachment, but its own row is written only after the last attachment', async () => {
     const found = await received(['att_1', 'att_2'])
     const shown = async () => {
       const { message_id: messageId } = await messageAt(found)
@@ -121,7 +121,7 @@ describe('the text of an attachment is recorded', () => {
     ])
   })
 
-  test('attachments that are recorded together are recorded once, with one event for each in their order', async () => {
+  test('attachments that are recorded together are recorded once, with one event for each attachment in order', async () => {
     const found = await received(['att_1', 'att_2', 'att_3'])
     await record(found, { attachmentId: 'att_2' })
     const outcomes = ['att_1', 'att_2', 'att_3'].map((attachmentId, n) =>
@@ -144,7 +144,7 @@ describe('the text of an attachment is recorded', () => {
     expect(await readingOf(found.projectId)).toEqual([[30, 15]])
   })
 
-  test('two transactions that record the last two attachments at the same time make the message searchable', async () => {
+  test('if two transactions record the last two attachments at the same time, the message becomes searchable', async () => {
     for (let n = 0; n < 5; n++) {
       const found = await received(['att_1', 'att_2'])
       const [first, second] = await Promise.all([
@@ -157,7 +157,7 @@ describe('the text of an attachment is recorded', () => {
     }
   })
 
-  test('the reason and the label of an attachment’s text are added to the message, and the label only once', async () => {
+  test('the reason and the label of an attachment’s text are added to the message, and the label is added once', async () => {
     const found = await received(['att_1', 'att_2'])
     const concealing = { state: 'none', text: null, reason: 'encrypted', label: 'hidden' } as const
     for (const attachmentId of ['att_1', 'att_2'])
@@ -172,7 +172,7 @@ describe('the text of an attachment is recorded', () => {
     })
   })
 
-  test('the daily sums of a project count each attachment once, and start again at zero each day', async () => {
+  test('the daily totals of a project count each attachment once, and begin at zero each day', async () => {
     const found = await received(['att_1', 'att_2', 'att_3'])
     await record(found, { bytes: 10, cpuMs: 4.2 })
     await record(found, { bytes: 10, cpuMs: 4.2 })
@@ -185,7 +185,7 @@ describe('the text of an attachment is recorded', () => {
     expect(await readingOf(found.projectId)).toEqual([[3, 2]])
   })
 
-  test('reading an attachment of a deleted project counts nothing in the daily sums', async () => {
+  test('reading an attachment of a deleted project does not change the daily totals', async () => {
     const found = await received()
     await deleteProject(pool, found.projectId, null)
     await record(found)
@@ -194,7 +194,7 @@ describe('the text of an attachment is recorded', () => {
 })
 
 describe('an attachment adds codes and links to its message', () => {
-  test('only the first code that is found in a message’s attachments sends an event', async () => {
+  test('of the codes in a message’s attachments, only the first that is found sends an event', async () => {
     const found = await received(['att_1', 'att_2', 'att_3'])
     await record(found, { links: [link('https://a.example/')] })
     expect(await newEvents(found)).toEqual(['attachment.read'])
@@ -234,7 +234,7 @@ describe('an attachment adds codes and links to its message', () => {
 })
 
 describe('the database refuses a value that an attachment contains', () => {
-  /** Makes an invite whose organizer is too long for the calendar. */
+  /** Makes an invitation whose organizer is too long for the calendar. */
   const tooLong = (): ReadInvite => {
     const [invite] = readCalendar(Buffer.from(calendarFile()), Date.now())
     return { ...invite!, organizer: { address: `${'x'.repeat(400)}@a.example`, name: null } }
@@ -287,7 +287,7 @@ describe('the database refuses a value that an attachment contains', () => {
     expect(rows).toEqual([])
   })
 
-  test('an error that is no refused value leaves all attachments waiting', async () => {
+  test('an error other than a refused value leaves all attachments waiting', async () => {
     const found = await received(['att_1', 'att_2'])
     const outcomes = ['att_1', 'att_2'].map((attachmentId) =>
       outcomeOf(found.row, { attachmentId }),

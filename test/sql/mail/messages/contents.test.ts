@@ -112,7 +112,7 @@ test('the inline images of a message are returned up to 8 MB in total', async ()
   )
 })
 
-test('HTML of more than 500,000 characters is returned with one character above this maximum', async () => {
+test('HTML of more than 500,000 characters is cut one character above this maximum, so that the caller sees that it is too long', async () => {
   const projectId = await newProject(pool)
   const htmlOf = async (letters: number) => {
     const html = 'é'.repeat(letters)
@@ -128,7 +128,7 @@ test('HTML of more than 500,000 characters is returned with one character above 
   expect(await htmlOf(600_000)).toEqual([500_001, 1_000_002])
 })
 
-test('a message without HTML has no size of its HTML', async () => {
+test('a message without HTML has no HTML size', async () => {
   const projectId = await newProject(pool)
   const { messageId } = await receive(pool, projectId)
   expect(await findMessageHtmlSize(pool, { projectId, messageId })).toBeNull()

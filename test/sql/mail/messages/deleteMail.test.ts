@@ -1,4 +1,4 @@
-/** Tests the deletion of mail while the inbox is locked. */
+/** Tests the deletion of mail, for which the inbox is locked. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { storeParsedMails } from '../../../../sql/mail/inbound/storeParsedMails.ts'
 import {
@@ -76,13 +76,13 @@ test('a thread is deleted with all its messages and no other messages', async ()
   expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
 })
 
-test('the deletion of a sent message stores no hash against redelivery, because no mail host delivers this message again', async () => {
+test('the deletion of a sent message stores no hash against redelivery, because no mail host delivers a sent message again', async () => {
   const sent = await newSent(pool)
   await deleteMessage(pool, sent.projectId, sent.messageId)
   expect(await remembered(sent.projectId)).toBe(0)
 })
 
-test('the deletion of mail and a concurrent storing of mail wait for each other', async () => {
+test('the deletion of mail waits for a concurrent storing of mail, and the storing waits for the deletion', async () => {
   const sent = await newSent(pool)
   const { id } = await threadOf(sent.threadRow)
   const [inboundId] = await takeIn(pool, [sent.projectId], answer(sent.messageId))
@@ -104,7 +104,7 @@ test('two concurrent deletions in a thread leave no empty thread', async () => {
   expect(await threadOf(sent.threadRow)).toBeUndefined()
 })
 
-test('the deletion of a message and a concurrent record of its sending attempt wait for each other', async () => {
+test('the deletion of a message waits for a concurrent record of its sending attempt, and the record waits for the deletion', async () => {
   const sent = await newSent(pool)
   const mail = await begin(pool, sent)
   const hold = 'select from outbound_mails where message_row = $1 for update'
@@ -132,7 +132,7 @@ test('the hash of a deleted message, which prevents a redelivery, is kept for a 
   expect(await remembered(projectId)).toBe(1)
 })
 
-test('a deleted message counts towards the quota of the day only if the service has begun to send it', async () => {
+test('a deleted message counts against the quota of the day only if the service has begun to send it', async () => {
   const projectId = await newProject(pool)
   const intents = [
     newIntent(projectId, {
@@ -162,7 +162,7 @@ test('a deleted message counts towards the quota of the day only if the service 
   expect([...counts, await used()]).toEqual([5, 3, 2, 2, 1])
 })
 
-test('the deletion of a message that was scheduled on an earlier day frees nothing today', async () => {
+test('the deletion of a message that was scheduled on an earlier day gives back no quota today', async () => {
   const sent = await newSent(pool, { sendAt: new Date(Date.now() + 3_600_000) })
   await acceptIntents(pool, [newIntent(sent.projectId)], 100)
   await pool.query(
@@ -177,7 +177,7 @@ test('the deletion of a message that was scheduled on an earlier day frees nothi
   expect(await used()).toEqual(before)
 })
 
-test('the deletion of a message and a reply in the same thread do not deadlock', async () => {
+test('the deletion of a message and a concurrent reply in the same thread do not deadlock', async () => {
   const sent = await newSent(pool)
   const { projectId, threadRow } = sent
   const { messageId } = await receive(pool, projectId, answer(sent.messageId))
@@ -195,7 +195,7 @@ test('the deletion of a message and a reply in the same thread do not deadlock',
   expect((await threadOf(threadRow)).message_count).toBe(2)
 })
 
-/** Reads the quota, the approval and the jobs that a reply to the message of row `first` has left. */
+/** Reads what a reply to the message of row `first` has left: the used quota, the approval request and the jobs. */
 async function traceOf(projectId: string, messageId: string, first: string) {
   const message = await messageOf(pool, projectId, messageId)
   const { rows } = await pool.query(

@@ -38,7 +38,7 @@ test('an exported message without the service’s Message-ID in its header gets 
   const { messageId } = await receive(pool, projectId, raw)
   const named = { sender: 'ada@example.com', text: `X-Purser-Message-ID: ${messageId}\r\n${raw}` }
   expect(await exported(projectId)).toEqual([named])
-  // A Message-ID in the body is no header field.
+  // A Message-ID in the body does not count as a header field.
   const { row } = (await messageOf(pool, projectId, messageId))!
   await pool.query(
     'update raw_mails set bytes = $2 where id = (select raw_id from messages where row = $1)',

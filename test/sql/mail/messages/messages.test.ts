@@ -169,7 +169,7 @@ test('findFirstReceived returns the oldest message that was received after the g
   expect(await first(at(2))).toBeNull()
 })
 
-test('a change of labels keeps the message on its database page, so that no index entry must be rewritten', async () => {
+test('a change of labels keeps the message’s row on its database page, so that no index entry must be rewritten', async () => {
   const projectId = await newProject(pool)
   const pages = async () => {
     const { rows } = await pool.query(

@@ -28,7 +28,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 type TextColumns = { state?: string; claimed_at?: Date; content?: string; chars?: number }
 
-/** Stores a sent message with an attachment that the reading job has not read yet. */
+/** Stores a sent message with an attachment that no job has read yet. */
 async function waiting(
   projectId: string,
   status: string | null = 'queued',
@@ -59,7 +59,7 @@ const take = async (projectId: string, claim: string = randomUUID()) =>
 const ago = (ms: number) => new Date(Date.now() - ms)
 
 describe('each run of the job that reads attachments claims one attachment', () => {
-  test('a job run takes the oldest waiting attachment of its project that no other run is reading', async () => {
+  test('a job run claims the oldest waiting attachment of its project that no other run is reading', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await waiting(other)
     await waiting(projectId, 'sent', { state: 'ready' })
@@ -69,7 +69,7 @@ describe('each run of the job that reads attachments claims one attachment', () 
     expect(taken[0]).toMatchObject({ attachmentId: 'att_1', tries: 1, filename: '' })
   })
 
-  test('the sender of the attachment that a job run would take is known before the run takes it', async () => {
+  test('a job run learns the sender of the attachment that it would claim before it claims the attachment', async () => {
     const projectId = await newProject(pool)
     const received = async (remoteIp: string) => {
       const { messageId } = await receive(pool, projectId, undefined, { remoteIp })
@@ -93,7 +93,7 @@ describe('each run of the job that reads attachments claims one attachment', () 
     expect(await take(projectId)).toBeNull()
   })
 
-  test('if a job run asks twice, it gets the same attachment again, even if an older attachment is waiting', async () => {
+  test('if a job run claims twice, it gets the same attachment again, even if an older attachment is waiting', async () => {
     const projectId = await newProject(pool)
     const older = await waiting(projectId, 'held')
     const row = await waiting(projectId)
@@ -104,7 +104,7 @@ describe('each run of the job that reads attachments claims one attachment', () 
     expect(await take(projectId)).toMatchObject({ messageRow: older, tries: 1 })
   })
 
-  test('two minutes after a job run took an attachment, another run may take it', async () => {
+  test('two minutes after a job run claimed an attachment, another run may claim it', async () => {
     const [early, late] = [await newProject(pool), await newProject(pool)]
     await waiting(early, 'queued', { claimed_at: ago(1.9 * MINUTE_MS) })
     const row = await waiting(late, 'queued', { claimed_at: ago(2.1 * MINUTE_MS) })
@@ -126,9 +126,9 @@ describe('each run of the job that reads attachments claims one attachment', () 
   })
 })
 
-describe('a job run takes small attachments of one message together', () => {
+describe('a job run claims small attachments of one message together', () => {
   const SMALL = 4096
-  /** Stores a sent message with attachments of the given sizes, which no job run has read yet. */
+  /** Stores a sent message with attachments of the given sizes, which no job has read yet. */
   async function withFiles(projectId: string, sizes: readonly number[]): Promise<string> {
     const { row } = await newSent(pool, { projectId })
     for (const [n, size] of sizes.entries()) {
@@ -150,7 +150,7 @@ describe('a job run takes small attachments of one message together', () => {
       [row, id, tries],
     )
 
-  test('a job run takes no more attachments than its limit, and takes them from one message', async () => {
+  test('a job run claims no more attachments than its limit, and all of them from one message', async () => {
     const projectId = await newProject(pool)
     const [first, second] = [
       await withFiles(projectId, [1, 1, 1]),
@@ -170,14 +170,14 @@ describe('a job run takes small attachments of one message together', () => {
     expect(await takeMany(projectId, 9)).toEqual([])
   })
 
-  test('a job run takes a large attachment only as the first attachment', async () => {
+  test('a job run claims a large attachment only as the first attachment', async () => {
     const projectId = await newProject(pool)
     await withFiles(projectId, [SMALL + 1, SMALL, SMALL + 1])
     expect(idsOf(await takeMany(projectId, 9))).toEqual(['att_1', 'att_2'])
     expect(idsOf(await takeMany(projectId, 9))).toEqual(['att_3'])
   })
 
-  test('an attachment that an earlier job run took is taken alone', async () => {
+  test('an attachment that an earlier job run claimed is claimed alone', async () => {
     const projectId = await newProject(pool)
     const row = await withFiles(projectId, [1, 1, 1])
     await setTries(row, 'att_1', 1)
@@ -187,7 +187,7 @@ describe('a job run takes small attachments of one message together', () => {
     expect(taken.toSorted()).toEqual([['att_1'], ['att_2'], ['att_3']])
   })
 
-  test('if a job run asks twice, it gets the same attachments again', async () => {
+  test('if a job run claims several attachments twice, it gets the same attachments again', async () => {
     const projectId = await newProject(pool)
     await withFiles(projectId, [1, 1, 1])
     const claim = randomUUID()
@@ -195,7 +195,7 @@ describe('a job run takes small attachments of one message together', () => {
     expect(idsOf(await takeMany(projectId, 2, claim))).toEqual(taken)
   })
 
-  test('an attachment that a job run gives back is free at once, and counts no try', async () => {
+  test('an attachment that a job run gives back can be claimed at once, and does not count as an attempt', async () => {
     const projectId = await newProject(pool)
     await withFiles(projectId, [1, 1, 1])
     const claim = randomUUID()
@@ -228,7 +228,7 @@ describe('the service decides when it reads the next attachment of a project', (
     expect([await at(projectId), await at(none)]).toEqual([0, undefined])
   })
 
-  test('if a job run has taken an attachment, the next job comes two minutes later, or at once if another attachment waits', async () => {
+  test('if a job run has claimed an attachment, the next job comes two minutes later, or at once if another attachment waits', async () => {
     const projectId = await newProject(pool)
     const claimed_at = ago(MINUTE_MS)
     await waiting(projectId, 'queued', { claimed_at })

@@ -62,12 +62,12 @@ describe('the service shows and labels a thread', () => {
     expect(await labels(other.messageId)).toEqual(['sent'])
   })
 
-  test('a thread and its messages can get labels at the same time, in any order', async () => {
+  test('labels can be added to a thread and to its messages at the same time, in any order', async () => {
     const { projectId, threadId, ids } = await conversation(2)
     const rows: string[] = []
     for (const id of ids) rows.push((await messageOf(pool, projectId, id))!.row)
-    // The database stores the messages in the opposite order to the order in which the messages must be locked. If a
-    // statement does not sort the rows, the statement locks the rows in the stored order.
+    // The database stores the messages in the opposite order to the order in which they must be locked. A statement
+    // that does not sort the rows would lock them in the stored order.
     for (const row of rows.toReversed()) {
       await pool.query('update messages set subject = subject where row = $1', [row])
     }
@@ -104,8 +104,7 @@ describe('the service shows and labels a thread', () => {
     for (const id of ids.slice(2)) {
       await updateLabels(pool, { projectId, messageId: id, add: [], remove: ['unread'] })
     }
-    // The summary of a thread reads only the newest twenty messages of the thread, and the only unread message is
-    // older.
+    // The summary of a thread reads only the newest twenty messages, and the only unread message is older.
     expect((await digest())?.unread).toBe(false)
   })
 })

@@ -1,4 +1,4 @@
-/** Tests the attempts to send an outbound mail: only the newest attempt is recorded, and each part is recorded once. */
+/** Tests the attempts to send an outbound mail: only the newest attempt is recorded, and each part of it once. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { insertInboundMails } from '../../../../sql/mail/inbound/inboundMails.ts'
@@ -80,7 +80,7 @@ describe('the service records two overlapping attempts to send a mail', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'sent', attempts: 1 })
   })
 
-  test('if the older of two overlapping attempts reached a recipient, this is recorded, and the newer attempt ends the mail', async () => {
+  test('if the older of two overlapping attempts reached a recipient, this is recorded, but the newer attempt ends the mail', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
     expect(await recordSent(pool, older)).toBe(false)
@@ -215,7 +215,7 @@ describe('the service records one part of an attempt to send a mail', () => {
   })
 })
 
-test('overdue mail whose job is missing or has failed permanently is queued again, and no other mail', async () => {
+test('if the job of an overdue mail is missing or has failed permanently, this mail is queued again, and no other mail', async () => {
   await pool.query('delete from outbound_mails')
   await dropJobs(pool)
   const overdue = async (row: string, seconds: number) =>

@@ -36,7 +36,7 @@ describe('the service begins an attempt to send a mail', () => {
     }
   })
 
-  test('a sending attempt covers the due recipients of its message only', async () => {
+  test('a sending attempt covers only the due recipients of its message', async () => {
     const to = ['due@a.example', 'later@b.example', 'sent@c.example']
     const sent = await newSent(pool, { to })
     const other = await newSent(pool, { to: ['other@d.example'] })
@@ -53,7 +53,7 @@ describe('the service begins an attempt to send a mail', () => {
     expect((await begin(pool, other)).due).toHaveLength(1)
   })
 
-  test('the first sending attempt includes its recipients, even before they are due', async () => {
+  test('the first sending attempt includes all recipients of its message, even before they are due', async () => {
     const sent = await newSent(pool)
     await pool.query('update outbound_recipients set next_attempt_at = $2 where message_row = $1', [
       sent.row,

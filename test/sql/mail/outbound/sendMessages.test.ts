@@ -1,6 +1,6 @@
 /**
- * Tests send intents (requests to send mail) that are accepted together, each with its thread, its idempotency key and
- * the send quota of its project.
+ * Tests send intents (requests to send mail) that are accepted together. Each has a thread, an idempotency key and the
+ * send quota of its project.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
@@ -41,7 +41,7 @@ const usedBy = async (projectId: string) =>
     ?.used
 
 describe('the service accepts the message of a send intent', () => {
-  test('a message for a deleted project or thread is not accepted', async () => {
+  test('a message for a deleted project or thread is refused', async () => {
     const [live, gone] = [await newSent(pool), await newSent(pool)]
     const { id } = await threadOf(live.threadRow)
     await deleteProject(pool, gone.projectId, null)
@@ -50,7 +50,7 @@ describe('the service accepts the message of a send intent', () => {
     expect(await wordsOf(intents)).toEqual(['gone', 'no thread', 'accepted'])
   })
 
-  test('a message waits for a concurrent deletion of its project and is not accepted', async () => {
+  test('a message waits for a concurrent deletion of its project and is then refused', async () => {
     const projectId = await newProject(pool)
     const hold = `with locked as (select id from projects where id = $1 for update)
                   update projects p set deleted_at = now() from locked where p.id = locked.id`
@@ -59,7 +59,7 @@ describe('the service accepts the message of a send intent', () => {
     ).toEqual([['gone']])
   })
 
-  test('a message waits for a concurrent deletion of its thread and is not accepted', async () => {
+  test('a message waits for a concurrent deletion of its thread and is then refused', async () => {
     const sent = await newSent(pool)
     const deletion = 'delete from threads where row = $1'
     const words = await whileHeld(pool, deletion, [sent.threadRow], () => [
@@ -118,7 +118,7 @@ describe('the service accepts the message of a send intent', () => {
 })
 
 describe('the service applies the idempotency key of a send intent', () => {
-  test('the first mail of a batch takes the idempotency key, and another project can use the same key', async () => {
+  test('the first mail in a batch with an idempotency key takes the key, and another project can use the same key', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
     expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])
@@ -274,7 +274,7 @@ describe('the service enforces the send quota of a project', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('the send quota is locked before the idempotency keys, even if a project sends for the first time', async () => {
+  test('the send quota is locked before the idempotency keys, even for the first mail of a project', async () => {
     const projectId = await newProject(pool)
     const holder = await pool.connect()
     await holder.query('begin')
@@ -286,7 +286,7 @@ describe('the service enforces the send quota of a project', () => {
     await blocked(pool, 1)
     const second = wordsOf([to(projectId, 1)], 9)
     // If the rows were locked in another order, the second batch would change the quota while the third batch holds the
-    // lock on the quota. The test first waits until the second batch of send intents is blocked or has ended.
+    // quota's lock. The test first waits until the second batch is blocked or has ended.
     await Promise.race([second, blocked(pool, 2)])
     const third = wordsOf([keyed(projectId, 'a')], 9)
     await blocked(pool, 3)

@@ -1,6 +1,6 @@
 /**
- * Tests when the service builds, merges and checks the parts of the search index: leaves, and segments of several
- * leaves. Tests also the content of these parts.
+ * Tests when the service builds, merges and checks the parts of the search index (leaves, and segments of several
+ * leaves), and what these parts contain.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
@@ -33,8 +33,8 @@ const at = (n: number) => new Date(START + n * 1_000)
 let messages = 0
 type Given = { words?: string[]; bytes?: number; time?: number }
 /**
- * Stores messages in the given order. Unless another number of bytes is given, each message is so large that it fills a
- * leaf (a part of the search index).
+ * Stores messages in the given order. By default, each message is so large that it fills a leaf (a part of the search
+ * index).
  */
 async function store(projectId: string, given: readonly Given[]): Promise<string[]> {
   const { rows } = await pool.query<{ row: string }>(
@@ -134,7 +134,7 @@ describe('the service builds a leaf of the search index', () => {
     expect(await pending(projectId)).toEqual([third!])
   })
 
-  test('a leaf of the search index takes the oldest messages first; if two messages are equally old, the leaf takes the first stored message first', async () => {
+  test('a leaf of the search index takes the oldest messages first, and of equally old messages the one that was stored first', async () => {
     const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const rows = await store(
@@ -212,7 +212,7 @@ describe('the service builds a leaf of the search index', () => {
   })
 })
 
-test('only one process at a time builds a project’s search index, and other projects do not wait', async () => {
+test('only one process at a time builds the search index of a project, and other projects need not wait', async () => {
   const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
   for (const id of [projectId, neighbour]) await store(id, [{}])
   const holder = await pool.connect()
@@ -240,7 +240,7 @@ describe('the service merges neighbouring segments of the search index', () => {
   }
   const times = (count: number, size: number) => Array<number>(count).fill(size)
 
-  test('neighbouring index segments are merged if sixteen have less than 16 leaves each, or sixteen have 16 to 255 leaves each', () => {
+  test('neighbouring index segments are merged if sixteen have fewer than 16 leaves each, or if sixteen have 16 to 255 leaves each', () => {
     for (const size of [1, 15, 16, 255]) {
       const all = sized(...times(17, size))
       expect(neighboursToMerge(all.slice(0, 15))).toBeNull()

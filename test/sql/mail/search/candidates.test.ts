@@ -1,5 +1,5 @@
 /**
- * Tests in which batches a search reads the messages that may match, and which time bound each batch sets for later
+ * Tests in which batches a search reads the messages that may match, and which time limit each batch sets for later
  * batches.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -38,7 +38,7 @@ const wanted = (projectId: string, change: Partial<Wanted> & { typed?: string } 
 
 type Reader = typeof pendingCandidates
 /**
- * Returns for each batch the row numbers of its messages, and its time bound in seconds after START.
+ * Returns for each batch the row numbers of its messages, and its time limit in seconds after START.
  */
 async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
   const found: { rows: number[]; bound: number }[] = []
@@ -49,8 +49,8 @@ async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
 
 describe('a search gets the pending messages, which are in no segment of the search index', () => {
   /**
-   * Stores pending messages, which are not yet in a segment of the search index. The rows of the pending messages have
-   * the numbers 1, 2, 3 and so on.
+   * Stores pending messages, which are in no segment of the search index yet. Their rows have the numbers 1, 2, 3 and
+   * so on.
    */
   const store = (projectId: string, given: readonly { time: number; bytes?: number }[]) =>
     pool.query(
@@ -65,7 +65,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
   const numbers = (from: number, to: number) =>
     Array.from({ length: Math.abs(to - from) + 1 }, (_, n) => (from < to ? from + n : from - n))
 
-  test('messages outside of all index segments come in the search’s order; if the times are equal, the later stored message is newer', async () => {
+  test('messages outside of all index segments come in the search’s order; of equal times, the later stored message counts as newer', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 2 }, { time: 1 }, { time: 2 }])
     await store(newId(), [{ time: 2 }])
@@ -103,14 +103,14 @@ describe('a search gets the pending messages, which are in no segment of the sea
     },
   )
 
-  test('if messages outside of the index fill their last batch, the last message’s time is the time limit for later batches', async () => {
+  test('if messages outside of the index fill their last batch, the time of the last message limits the later batches', async () => {
     const projectId = newId()
     await store(projectId, Array<{ time: number }>(256).fill({ time: 7 }))
     const batches = await batchesOf(pendingCandidates, projectId)
     expect(batches.map(({ rows, bound }) => [rows.length, bound])).toEqual([[256, 7]])
   })
 
-  test('messages outside of the index with long texts come in smaller batches, each limited by its last message’s time', async () => {
+  test('messages outside of the index with long texts come in smaller batches, each limited by the time of its last message', async () => {
     const projectId = newId()
     const half = LEAF_TEXT_BYTES / 2
     await store(
@@ -133,8 +133,8 @@ describe('a search gets the pending messages, which are in no segment of the sea
 describe('a search gets the messages in segments of the search index', () => {
   type Leaf = { leaf: number; rows: number[]; since?: number; until?: number; words?: string[] }
   /**
-   * Stores a segment of the search index. All messages of a leaf contain the given words. The time of the messages is
-   * the number of the leaf.
+   * Stores a segment of the search index. All messages of a leaf contain the given words, and their time is the number
+   * of the leaf.
    */
   async function segment(
     projectId: string,
@@ -208,7 +208,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(await rowsIn(projectId, { typed: 'nobody' })).toEqual([])
   })
 
-  test('messages from index segments come in batches of 64, then 128, and the next leaves set each batch’s time limit', async () => {
+  test('messages from index segments come in batches of 64, then 128, and the next leaves set the time limit of each batch', async () => {
     const projectId = newId()
     const leaves = Array.from({ length: 8 }, (_, n) => ({
       leaf: n + 1,
@@ -242,7 +242,7 @@ describe('a search gets the messages in segments of the search index', () => {
     expect(sizes).toEqual([0, 1, 1, 2, 4, 8, 8])
   })
 
-  test('messages in leaves outside of the search’s time range do not count towards a batch', async () => {
+  test('messages in leaves outside of the search’s time range do not count for the size of a batch', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11] },

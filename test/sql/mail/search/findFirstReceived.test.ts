@@ -1,4 +1,4 @@
-/** Tests which message a waiting agent gets: the first later message that fits every filter. */
+/** Tests which message a waiting agent gets: the first later message that matches every filter. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import { type Awaited, findFirstReceived } from '../../../../sql/mail/search/findFirstReceived.ts'
@@ -54,7 +54,7 @@ async function store(projectId: string, given: Given): Promise<string> {
   return messageId
 }
 
-/** Stores mail in an inbox and makes a function that finds the first message after second 10. */
+/** Stores mail in an inbox, and returns a function that finds the first message after second 10. */
 async function inbox(given: readonly Given[]) {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   const everything = { labels: ['paid', 'new'], has: ['code', 'text', 'invite'] } as const

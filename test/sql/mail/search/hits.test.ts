@@ -1,6 +1,6 @@
 /**
- * Tests the order of the hits of a search (the matching messages), and which projects are so small that a search needs
- * no index.
+ * Tests the order of the hits (matching messages) of a search, and which projects are so small that a search needs no
+ * index.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
@@ -45,7 +45,7 @@ async function addSegment(projectId: string, rows: readonly number[]): Promise<v
   await insertBlocks(pool, id, writer.take(true))
 }
 
-/** Finds the rows of the first hits in a search that every message matches. */
+/** Finds the rows of the first hits (matching messages) of a search that every message matches. */
 async function hitsOf(projectId: string, order: 'newest' | 'oldest', limit: number) {
   const times = { sinceMs: -Infinity, untilMs: Infinity }
   const wanted = { projectId, queries: [parseSearch('word')], order, limit, ...times }
@@ -81,7 +81,7 @@ test('a message that is both in an index segment and still waiting for the index
   expect(await hitsOf(projectId, 'newest', 9)).toEqual([7, 6, 5])
 })
 
-test('a project’s search index counts as small while there is no segment and the waiting messages fit into one leaf', async () => {
+test('the search index of a project counts as small while it has no segment and the waiting messages fit into one leaf', async () => {
   const rows = (count: number) => Array.from({ length: count }, (_, n) => n + 1)
   const [empty, full, many, long, longer, built] = [0, 0, 0, 0, 0, 0].map(newId) as string[]
   await addPending(full!, rows(LEAF_MESSAGES))

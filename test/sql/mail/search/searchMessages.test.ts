@@ -1,6 +1,5 @@
 /**
- * Tests searches of small and large inboxes, with and without segments of the search index: each search finds the same
- * page.
+ * Tests that a search of a small or large inbox finds the same page with and without segments of the search index.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
@@ -29,8 +28,8 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 /**
- * Sets the number of messages. 4,500 messages fill eighteen leaves (groups of messages) of the search index, and
- * sixteen leaves become one segment.
+ * Sets the number of messages. 4,500 messages fill eighteen leaves (groups of messages) of the search index, of which
+ * sixteen become one segment.
  */
 const COUNT = 4_500
 const START = Date.UTC(2026, 0, 1)
@@ -40,7 +39,7 @@ const WORDS: Record<string, (n: number) => boolean> = {
   hundredth: (n) => n % 100 === 0,
   seldom: (n) => n === 10 || n === 4_200 || n === 4_400,
 }
-/** Seven messages have the same time, so that a leaf of the search index ends between two of them. */
+/** Gives seven messages the same time, so that a leaf of the search index ends between two of them. */
 const timeOf = (n: number) => new Date(START - Math.floor(n / 7) * 1_000)
 const isMarked = (n: number) => n % 200 === 0 || n === 4_200
 
@@ -216,7 +215,7 @@ test('messages with very long texts are found before they are in the search inde
   expect(messages.map(nameOf)).toEqual([0, 100, 200])
 })
 
-test('messages without search terms are listed in batches, and each message gets its own search terms', async () => {
+test('messages without search terms are listed in batches, and each message then gets its own search terms', async () => {
   const projectId = await fill(3)
   await pool.query('update messages set search = null where project_id = $1', [projectId])
   const [oldest, ...others] = await listUnindexed(pool, 2)

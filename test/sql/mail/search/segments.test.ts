@@ -141,7 +141,7 @@ test('random mails are found by random words while the mails are stored, changed
   await expectAllFound(projectId)
 })
 
-test('a weekly check removes the words of a deleted message from its search segment, and deletes an empty segment', async () => {
+test('the weekly check removes the words of a deleted message from its search segment, and deletes an empty segment', async () => {
   const projectId = await newInbox(pool)
   const secret = vectorOf(projectId, 'zebrafish')
   const rows = await store(projectId, [secret, ...many(projectId, 239)])
@@ -174,13 +174,13 @@ test('a weekly check removes the words of a deleted message from its search segm
     await count('search_segments', projectId),
     await count('search_leaves', projectId),
   ]).toEqual([0, 0])
-  // All leaves (groups of messages) were deleted, so the new leaves of the search index may use the same numbers again.
+  // All leaves (groups of messages) were deleted, so new leaves of the search index may get the same numbers again.
   await store(projectId, many(projectId, 240))
   expect(await build(projectId)).toEqual(['leaf'])
   await expectAllFound(projectId)
 })
 
-test('a few long messages fill a leaf of the search index, because a search reads every word of messages in no leaf', async () => {
+test('a few long messages fill a leaf of the search index, because a search must read every word of messages outside of a leaf', async () => {
   const projectId = await newInbox(pool)
   await store(projectId, many(projectId, 5), 500_000)
   expect(await build(projectId)).toEqual(['leaf'])
@@ -218,7 +218,7 @@ test('a search for a prefix of very many words finds every message, although it 
   }
   const all = [[1, Array.from({ length: 240 }, (_, place) => place)]]
   expect([await placesIn(), await placesIn(100_000)] as unknown).toEqual([all, all])
-  // A search for a prefix skips those blocks of the segment that contain only words with other beginnings.
+  // A search for a prefix skips the blocks of the segment whose words all begin differently.
   expect(await readBeginnings(pool, segment!, [{ term: 'manz', prefix: true }])).toEqual(new Map())
   const count = async (typed: string) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 5_000 }
@@ -262,8 +262,8 @@ test('a search finds every message stored before it, even while the search index
   const write = async () => {
     for (let n = 0; n < 60; n++) {
       const rows = await store(projectId, Array<string>(90).fill(vectorOf(projectId, 'other')))
-      // An update adds the searched word to five messages. At the same time, the builder may write these messages into
-      // a leaf of the search index.
+      // The update adds the searched word to five messages, while the index builder may write them into a leaf of the
+      // search index.
       await pool.query('update messages set search = $2::tsvector where row = any ($1::bigint[])', [
         rows.slice(0, 5),
         known,

@@ -1,4 +1,4 @@
-/** Tests the approval of a payment by the owner: the service makes one request, and only one decision counts. */
+/** Tests the approval of a payment by the owner: there is one approval request, and only one decision counts. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import {
@@ -74,7 +74,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect([found[0].kind, hours]).toEqual(['payment', rows[0].approval_hours])
   })
 
-  test('the owner is not asked about a payment that has already ended', async () => {
+  test('the owner gets no approval request for a payment that has already ended', async () => {
     const purse = await newPurse(pool, keyring)
     const { id, offer } = await purse.wanted(1_000n)
     await pool.query(`update purchases set state = 'failed', ended_at = now() where id = $1`, [id])
@@ -109,7 +109,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect((await purchase()).state).toBe('queued')
   })
 
-  test('of ten simultaneous decisions about a payment, only one takes effect', async () => {
+  test('if ten decisions about a payment are made at the same time, only one takes effect', async () => {
     const { decide } = await newAsked()
     const results = await Promise.all(Array.from({ length: 10 }, () => decide(APPROVED)))
     expect(results.filter((result) => result?.kind === 'done')).toHaveLength(1)
@@ -145,7 +145,7 @@ describe('a payment waits for the approval of its owner', () => {
   })
 })
 
-test('a decision finds nothing if the request for approval is deleted during the decision', async () => {
+test('a decision has no effect if its approval request is deleted at the same time', async () => {
   const asked = await newAsked()
   const decided = await whileHeld(
     pool,

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Adds purchases whose responses are kept until `ageMinutes` ago. */
+/** Adds purchases whose responses were to be kept until `ageMinutes` ago. */
 const add = (projectId: string, count: number, ageMinutes: number) =>
   pool.query(
     `insert into purchases (id, project_id, kind, request_hash, method, host, path, max_atomic, asked_by, key_id,
@@ -30,7 +30,7 @@ const kept = async (projectId: string) =>
     ])
   ).rowCount
 
-test('the housekeeping deletes all old responses of sellers at once but a locked one, and keeps new responses', async () => {
+test('the housekeeping deletes all old responses of sellers at once except a locked one, and keeps new responses', async () => {
   const [busy, other] = [await newProject(pool), await newProject(pool)]
   await add(busy, 1_200, 2)
   await add(other, 3, 1)

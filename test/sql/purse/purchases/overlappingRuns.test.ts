@@ -25,7 +25,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const PRICE = 10_000n
 
-/** Makes a purchase whose seller was asked, and signs its payment if `isSigned` is true. */
+/** Makes a purchase whose seller has stated the price, and signs its payment if `isSigned` is true. */
 async function purchase({ isSigned }: { isSigned: boolean }) {
   const purse = await newPurse(pool, keyring)
   const [wanted, other] = [await purse.wanted(PRICE), await purse.wanted(90_000n, OTHER_PAYEE)]
@@ -54,7 +54,7 @@ test.each<[name: string, end: PurchaseEnd, withOffer: boolean]>([
   },
 )
 
-test('an end after the signature changes nothing about a purchase that nobody has signed', async () => {
+test('an end that presupposes a signature does not change an unsigned purchase', async () => {
   const { end, read } = await purchase({ isSigned: false })
   const before = await read()
   await end('signed', { state: 'unknown', reason: 'expired' })
@@ -63,7 +63,7 @@ test('an end after the signature changes nothing about a purchase that nobody ha
   expect(await read()).toMatchObject({ state: 'refused', reason: 'no_chain', money: null })
 })
 
-test('a seller that took a stopped payment gets the request again, even if the taking is recorded at the same moment', async () => {
+test('if a seller took a stopped payment, the request is sent again, even if the taking is recorded at the same moment', async () => {
   const { id } = await purchase({ isSigned: true })
   await pool.query(`update purchases set cancel_signature = '0x1' where id = $1`, [id])
   expect(await startSend(pool, id, keyring)).toBe('stopped')
@@ -76,7 +76,7 @@ test('a seller that took a stopped payment gets the request again, even if the t
   expect(started).toMatchObject({ sends: 2 })
 })
 
-test('a payment whose money was released is not sent again', async () => {
+test('a payment whose amount is free again is not sent again', async () => {
   const { id } = await purchase({ isSigned: true })
   await pool.query(`update purchases set money = 'released' where id = $1`, [id])
   expect(await startSend(pool, id, keyring)).toBeNull()

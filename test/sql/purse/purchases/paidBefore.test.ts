@@ -34,8 +34,8 @@ async function paidBefore(prices: bigint[], places: PaidPlace[] = [PLACE]) {
 }
 
 /**
- * Makes the record of earlier payments for a place (host, path, tool and payee) with the given last payment and the
- * given base price.
+ * Makes the record of earlier payments for a place (host, path, tool and payee) with the given last payment and base
+ * price.
  */
 async function remembered(lastAtomic: bigint, base: { atomic: bigint; at: Date }) {
   const before = await paidBefore([])
@@ -43,7 +43,7 @@ async function remembered(lastAtomic: bigint, base: { atomic: bigint; at: Date }
   return before
 }
 
-describe('the hosts and payees that a project knows', () => {
+describe('the service finds the hosts and payees that a project knows', () => {
   test('before its first payment, a project knows no host and no payee', async () => {
     const before = await paidBefore([])
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
@@ -61,7 +61,7 @@ describe('the hosts and payees that a project knows', () => {
     expect(places.map(before.payeeIsKnown)).toEqual([true, false, false, true])
   })
 
-  test('a payment that nobody collected makes no host or payee known, and does not count for the base price', async () => {
+  test('a payment that nobody collected does not make its host and payee known, and does not count for the base price', async () => {
     const purse = await newPurse(pool, keyring)
     const [taken, cancelled] = [await purse.wanted(1_000n), await purse.wanted(2_000n, OTHER_PAYEE)]
     const approved = 'update purchases set approved_hash = $2 where id = $1'
@@ -77,20 +77,20 @@ describe('the hosts and payees that a project knows', () => {
     expect([after.hostIsKnown(PLACE), after.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
-  test('a seller that was asked but not paid does not count as known', async () => {
+  test('a seller that stated a price but was not paid does not count as known', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.wanted(1_000n)
     const before = await readPaidBefore(pool, purse.projectId, [PLACE])
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
-  test('a payment makes its host and payee known to the next payments of the same group', async () => {
+  test('a payment makes its host and payee known to the next payments in the same group', async () => {
     const before = await remembered(1_000n, { atomic: 1_000n, at: new Date() })
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([true, true])
   })
 })
 
-describe('the base price of a path', () => {
+describe('the service finds the base price of a path', () => {
   const now = new Date()
 
   test('the base price of a path at the first payment is the price of this payment', async () => {
@@ -127,7 +127,7 @@ describe('the base price of a path', () => {
     expect(old.baseOf(PLACE, 1_150n, now)).toEqual({ atomic: 1_100n, at: now })
   })
 
-  test('the later of two payments sets the base price, even if the service notes the later payment first', async () => {
+  test('the later of two payments sets the base price, even if the service records the later payment first', async () => {
     const before = await remembered(1_000n, { atomic: 1_000n, at: now })
     before.note({ ...PLACE, row: 999n }, 500n, { atomic: 500n, at: now })
     expect(before.baseOf(PLACE, 1_200n, now).atomic).toBe(1_000n)

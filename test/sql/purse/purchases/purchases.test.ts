@@ -38,7 +38,7 @@ async function newPurchases(count: number) {
   return { projectId: purse.projectId, ids }
 }
 
-describe('the list of purchases', () => {
+describe('the service lists purchases', () => {
   test('a list of purchases contains one project’s purchases that match every filter, newest first', async () => {
     await newPurchases(1)
     const { projectId, ids } = await newPurchases(4)
@@ -72,7 +72,7 @@ describe('the list of purchases', () => {
   })
 })
 
-describe('the lookup of a purchase', () => {
+describe('the service finds a purchase', () => {
   test('a purchase is found only in its own project', async () => {
     const [mine, other] = [await newPurchases(1), await newPurchases(1)]
     const find = (projectId: string, id: string) => findPurchase(pool, { projectId, id, keyring })
@@ -108,7 +108,7 @@ describe('the lookup of a purchase', () => {
   })
 })
 
-describe('the acceptance of a purchase', () => {
+describe('the service accepts a purchase', () => {
   test('a purchase is refused as busy if 500 purchases of its project are open, and one more is accepted below this limit', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.wanted(1n)
@@ -126,19 +126,19 @@ describe('the acceptance of a purchase', () => {
     await expect(purse.wanted(1n)).rejects.toThrow('busy')
   })
 
-  test('a project that is deleted during the request makes no purchase', async () => {
+  test('if a project is deleted during the request, no purchase is made', async () => {
     const purse = await newPurse(pool, keyring)
     await pool.query('update projects set deleted_at = now() where id = $1', [purse.projectId])
     await expect(purse.wanted(1n)).rejects.toThrow('no_project')
   })
 })
 
-describe('the sending of a signed payment', () => {
-  test('a payment that is not signed, or whose content is deleted, is not sent', async () => {
+describe('the service sends a signed payment', () => {
+  test('the service does not send a payment that is unsigned or whose content is deleted', async () => {
     const { ids } = await newPurchases(2)
     const [signed, unsigned] = ids as [string, string]
     expect(await startSend(pool, unsigned, keyring)).toBeNull()
-    // The signature of the payment counted the first sending.
+    // The signature of the payment already counted as the first sending.
     expect(await startSend(pool, signed, keyring)).toMatchObject({ sends: 2 })
     await pool.query(
       'update purchases set key_id = null, wrapped_key = null, ciphertext = null where id = $1',

@@ -1,6 +1,6 @@
 /**
- * Tests a group of payments that one purse (the wallet of a project) makes together. Each payment reduces what the
- * limits leave for the next payment.
+ * Tests payments that one purse (the wallet of a project) makes together as a group. Each payment reduces what the
+ * limits allow for the next.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
@@ -68,7 +68,7 @@ test('purchases that are decided together spend no more than the balance of the 
   expect(await purse.reserve(group)).toEqual(['signed', 'refused insufficient_funds', 'signed'])
 })
 
-/** Adds copies of the one payment of a purse. */
+/** Adds copies of the only payment of a purse. */
 const addCopies = (projectId: string, count: number) =>
   database.pool.query(
     `insert into purchases (id, project_id, kind, idempotency_key, request_hash, state, method, host, path, max_atomic,
@@ -87,7 +87,7 @@ const expire = (projectId: string, count: number) =>
     [projectId, count],
   )
 
-test('a purse has a limited number of payments that sellers may still collect', async () => {
+test('a purse has a limited number of payments that sellers can still collect', async () => {
   const purse = await newPurse()
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
   await addCopies(purse.projectId, COLLECTABLE_MAX - 2)
@@ -97,7 +97,7 @@ test('a purse has a limited number of payments that sellers may still collect', 
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
 })
 
-test('the expired payments of a purse that are not released have a limit of their own', async () => {
+test('expired payments of a purse whose amounts are not free yet have a separate limit', async () => {
   const purse = await newPurse()
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
   await addCopies(purse.projectId, OPEN_MAX - 2)
@@ -106,7 +106,7 @@ test('the expired payments of a purse that are not released have a limit of thei
   expect(await purse.reserve(group)).toEqual(['signed', 'refused too_many_open'])
 })
 
-test('a purse whose calls have used up the gas of the day signs no payment until the next day', async () => {
+test('a purse whose calls have used up the daily gas limit signs no payment until the next day', async () => {
   const purse = await newPurse()
   const { pool } = database
   const reserved = async (dailyGas: number | null) =>
@@ -127,7 +127,7 @@ test('a purse whose calls have used up the gas of the day signs no payment until
   expect(await reserved(null)).toEqual(['signed'])
 })
 
-test('for purchases that are decided together, the service notices a new payee or a raised price', async () => {
+test('if purchases are decided together, the service notices a new payee or a raised price of each', async () => {
   const purse = await newPurse()
   const group = [
     await purse.wanted(1_000n),
@@ -145,13 +145,13 @@ test('for purchases that are decided together, the service notices a new payee o
   expect(await purse.reserve(later)).toEqual(['ask price_rose', 'signed', 'ask price_rose'])
 })
 
-test('the owner must approve a payment above the amount of the mandate, and not a payment of exactly this amount', async () => {
+test('the owner must approve a payment above the amount in the mandate, but not a payment of exactly this amount', async () => {
   const purse = await newPurse({ askAboveAtomic: 1_000n })
   const group = [await purse.wanted(1_000n), await purse.wanted(1_001n)]
   expect(await purse.reserve(group)).toEqual(['signed', 'ask above_limit'])
 })
 
-test('a purchase is not signed if its request has been erased', async () => {
+test('a purchase is not signed if the content of its request has been erased', async () => {
   const purse = await newPurse()
   const wanted = await purse.wanted(1_000n)
   await database.pool.query(
@@ -162,7 +162,7 @@ test('a purchase is not signed if its request has been erased', async () => {
   expect(await purse.reserved()).toEqual([0n, 0n])
 })
 
-test('a warning that a mandate is nearly used up is recorded once, for the payment that crosses the threshold', async () => {
+test('the warning that a mandate is almost used up is recorded once, for the payment that crosses the threshold', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, total: 10_000n } })
   const group = [await purse.wanted(8_000n), await purse.wanted(1_000n), await purse.wanted(1_000n)]
   await purse.reserve(group)

@@ -155,7 +155,7 @@ describe('a seller records a refund that the seller pays by hand', () => {
     const other = await newSale({ projectId: sale.projectId })
     expect((await refund(other.id, 1_000n, 'key')).kind).toBe('other_request')
     expect(await listRefunds(pool, sale.id)).toHaveLength(1)
-    // The same idempotency key in another project makes another refund.
+    // The same idempotency key in another project causes a separate refund.
     await refunded((await newSale()).id, 1_000n, 'key')
   })
 
@@ -190,7 +190,7 @@ describe('a seller names the transaction of a refund', () => {
     expect((await listRefunds(pool, sale.id))[0]).toMatchObject({ state: 'spent' })
   })
 
-  test('a transaction for a withdrawn refund is refused', async () => {
+  test('a transaction that is named for a withdrawn refund is refused', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }
@@ -203,7 +203,7 @@ describe('a seller names the transaction of a refund', () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, PAYMENT)
     const { payer: buyer, payTo: seller } = DEVNET_ACCOUNTS
-    // The seller of the refunded payment has bought something from its buyer, for the same amount.
+    // The seller of the refunded payment has also bought something from its buyer, for the same amount.
     const { id: back, txHash } = await newSettled(pool, {
       payer: seller.address,
       recipient: buyer.address,
@@ -294,7 +294,7 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
   })
 
-  test('is refused if the operator has forbidden payments to the payer', async () => {
+  test('a refund from the purse is refused if the operator has forbidden payments to the payer', async () => {
     const sale = await newPurseSale(5_000n)
     const { rows } = await pool.query('select payer from payments where id = $1', [sale.id])
     const denied = [rows[0].payer.toLowerCase()]

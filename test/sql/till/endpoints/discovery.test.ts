@@ -106,7 +106,7 @@ test('the public list omits endpoints that cannot sell, or whose seller does not
   }
 })
 
-test('the seller’s own metadata count before the metadata in the endpoint’s 402 response', async () => {
+test('the seller’s own metadata have priority over the metadata in the endpoint’s 402 response', async () => {
   const seller = await newSeller()
   await list(seller, 'https://a.test/', {
     metadata: { serviceName: 'Given' },
@@ -119,7 +119,7 @@ test('the seller’s own metadata count before the metadata in the endpoint’s 
   })
 })
 
-test('the public list omits an endpoint if its 402 response names only somebody else’s payTo address', async () => {
+test('the public list omits an endpoint whose 402 response names only a foreign payTo address', async () => {
   const id = await list(await newSeller(), 'https://a.test/')
   const name = (payees: string[]) =>
     pool.query('update seller_endpoints set challenge_pay_to = $2 where id = $1', [id, payees])

@@ -67,7 +67,7 @@ const checks = async (endpointId: string) => {
   return rows.length
 }
 
-describe('a seller puts an endpoint with PUT', () => {
+describe('a seller registers an endpoint with PUT', () => {
   test('a PUT of an endpoint creates the endpoint with the given fields and queues its check', async () => {
     const metadata = { summary: 'Tides' } as NonNullable<EndpointChange['metadata']>
     const made = await put(await newProject(pool), {
@@ -92,7 +92,7 @@ describe('a seller puts an endpoint with PUT', () => {
     expect(await checks(made.endpoint.id)).toBe(1)
   })
 
-  test('a PUT of a known resource changes the given fields, and keeps the other fields', async () => {
+  test('a PUT of a known resource changes the given fields and keeps the other fields', async () => {
     const { projectId, id } = await newEndpoint({ description: 'Tides', webhookUrl: HOOK })
     await dropJobs(pool)
     const again = await put(projectId, { priceAtomic: 5n, network: 'base' })
@@ -175,7 +175,7 @@ describe('a seller changes an endpoint', () => {
     expect((await change({ active: true })).endpoint.isPaused).toBe(false)
   })
 
-  test('a change can replace or remove single metadata, and drops the metadata that the endpoint’s server reported before', async () => {
+  test('a change can replace or remove single metadata fields, and drops the metadata that the endpoint’s server reported before', async () => {
     const [one, two] = [
       { summary: 'a', tags: ['x'] },
       { summary: null, name: 'b' },
@@ -267,7 +267,7 @@ describe('a seller sets the webhook of an endpoint', () => {
     expect(await secret()).toBe(newSecret)
   })
 
-  test('an owner can give the secret of an endpoint’s webhook, together with its URL or later', async () => {
+  test('an owner can set the secret of an endpoint’s webhook, together with its URL or later', async () => {
     const { change, secret, newSecret } = await newEndpoint({
       ...{ webhookUrl: HOOK, webhookSecret: 'a-secret-of-my-own' },
     })

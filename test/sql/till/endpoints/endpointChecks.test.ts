@@ -1,4 +1,4 @@
-/** Tests when a check of an endpoint is queued again, and that concurrent changes of the endpoint take precedence. */
+/** Tests when a check of an endpoint is queued again, and that concurrent changes of the endpoint have priority. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { newEndpointId } from '../../../../shared/ids.ts'
 import {
@@ -44,7 +44,7 @@ const provoke = (id: string) => provokeEndpointCheck(pool, id, PAUSE_MS)
 const isQueued = async (id: string) =>
   (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
 
-test('the check of an endpoint is queued at most once in a pause, and not while another check waits', async () => {
+test('the check of an endpoint is queued at most once within the pause between checks, and not while another check waits', async () => {
   const { id } = await newEndpoint()
   expect(await provoke(id)).toBe(0)
   expect(await isQueued(id)).toBe(true)
@@ -67,7 +67,7 @@ test('no check is queued for a deleted or unknown endpoint', async () => {
   expect(await isQueued(id)).toBe(false)
 })
 
-test('a project can have only its own endpoints checked again', async () => {
+test('a project can request new checks only of its own endpoints', async () => {
   const [mine, other] = [await newEndpoint(), await newEndpoint()]
   expect(await checkEndpointAnew(pool, { ...other, id: mine.id })).toBe(false)
   expect(await isQueued(mine.id)).toBe(false)
@@ -75,7 +75,7 @@ test('a project can have only its own endpoints checked again', async () => {
   expect(await isQueued(mine.id)).toBe(true)
 })
 
-test('if an endpoint is deleted at the same time, it is not checked again', async () => {
+test('if an endpoint is deleted at the same time, no new check is made', async () => {
   const target = await newEndpoint()
   const hold = 'update seller_endpoints set deleted_at = now() where id = $1'
   expect(await whileHeld(pool, hold, [target.id], () => [checkEndpointAnew(pool, target)])).toEqual(
@@ -83,7 +83,7 @@ test('if an endpoint is deleted at the same time, it is not checked again', asyn
   )
 })
 
-test('if two paywall challenges report an endpoint at once, only one check is queued, and the second call gets the rest of the pause', async () => {
+test('if two requests for a challenge report an endpoint at once, one check is queued, and the second call waits for the rest of the pause', async () => {
   const { id } = await newEndpoint()
   const hold = 'update seller_endpoints set check_provoked_at = clock_timestamp() where id = $1'
   const [restMs] = await whileHeld(pool, hold, [id], () => [provoke(id)])
@@ -146,7 +146,7 @@ test('of two checks of an endpoint that overlap, only the check that began later
     recordOpenApi(pool, { id, url: openApiUrl, checkedAt, fault, metadata: {} })
   const first = (await startEndpointCheck(pool, id))!
   const firstAt = (await record('failed', first))!
-  /** The service compares the times of checks in milliseconds. */
+  /** Waits for the next millisecond, because the service compares the times of checks in milliseconds. */
   const nextMillisecond = () => {
     const startMs = Date.now()
     return waitFor('the next millisecond', () => Date.now() > startMs + 1)

@@ -1,4 +1,4 @@
-/** Tests that each project sees only its own live endpoints. */
+/** Tests that each project sees only its own endpoints that are not deleted. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { readOpenApi } from '../../../../shared/till/bazaar/openApi.ts'
@@ -71,7 +71,7 @@ describe('the service limits and deletes the endpoints of a project', () => {
     expect(await whileHeld(pool, deletion, [going], () => [put(going)])).toEqual([null])
   })
 
-  test('a project has at most ENDPOINTS_MAX live endpoints, even after concurrent PUT requests', async () => {
+  test('a project has at most ENDPOINTS_MAX active endpoints, even after concurrent PUT requests', async () => {
     const projectId = await newProject(pool)
     await fill(await newProject(pool), ENDPOINTS_MAX)
     await fill(projectId, 5, true)
@@ -156,7 +156,7 @@ describe('the service finds and changes an endpoint', () => {
     expect(await hasSecret()).toBe(false)
   })
 
-  test('the result of a verification is stored only if the verified URL is still the current URL of the endpoint', async () => {
+  test('the result of a verification is stored only if the verified URL is still the endpoint’s URL', async () => {
     const projectId = await newProject(pool)
     const id = await newEndpoint(projectId)
     const record = (url: string) =>

@@ -1,4 +1,4 @@
-/** Tests that one statement for many sales finds the same rows as a separate read for each sale. */
+/** Tests that one statement for many sales finds the same rows as a separate statement for each sale. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -63,7 +63,7 @@ async function readSale({ projectId, matchKey }: WantedSale) {
   }
 }
 
-test('reading many sales in one call gives the same results in the same order as reading each sale alone', async () => {
+test('reading many sales in one call gives the same results in the same order as reading each sale separately', async () => {
   const seller = await newSeller(payTo.address)
   const rival = await newSeller(payer.address)
   const [unset, off, gone] = [

@@ -1,4 +1,4 @@
-/** Tests the sums of a project's income. */
+/** Tests the totals of a project's income. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { readActivity } from '../../../../sql/till/payments/activity.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'

@@ -29,7 +29,7 @@ const book = async ({ after = null, limit = 100, withPurse = true }: Given = {})
   listBookEntries(pool, { projectId, from: FROM, to: TO, after, limit, withPurse })
 const idsOf = async (given: Given = {}) => (await book(given)).map(({ id }) => id)
 
-describe('the account book', () => {
+describe('the service reads the account book', () => {
   test('the account book of a period contains each kind of transfer from the start of the period until before its end', async () => {
     const kept: string[] = []
     for (const [n, time] of TIMES.entries()) {
@@ -50,7 +50,7 @@ describe('the account book', () => {
     ])
   })
 
-  test('the account book leaves out payments that are not settled and transfers that are not made', async () => {
+  test('the account book leaves out unsettled payments, and transfers that were not made', async () => {
     await newPayment(pool, { projectId })
     const id = await settledAt(pool, projectId, FROM)
     await refundedAt(pool, { paymentId: id, time: FROM, state: 'claimed' })
@@ -63,7 +63,7 @@ describe('the account book', () => {
     expect(await idsOf()).toEqual([id])
   })
 
-  test('the account book is read in pages, and each page begins after the last entry of the page before', async () => {
+  test('the account book is read in pages, and each page begins after the last entry of the previous page', async () => {
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.push(await settledAt(pool, projectId, FROM))
     ids.push(await spentAt(pool, { projectId, kind: 'payment', time: at(FROM, 1) }))
@@ -78,7 +78,7 @@ describe('the account book', () => {
     expect(read).toEqual(ids)
   })
 
-  test('the account book shows for each payment its share of the transaction fee, and shows no fee if the fee is unknown', async () => {
+  test('the account book shows for each payment its part of the transaction fee, or no fee if the fee is unknown', async () => {
     const ids = [await newPayment(pool, { projectId }), await newPayment(pool, { projectId })]
     const { hash } = await newTransaction(pool, ids[0]!)
     for (const id of ids) {

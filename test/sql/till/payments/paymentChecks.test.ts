@@ -31,7 +31,7 @@ async function newCheck({ claims = true, claim = newClaim(projectId) } = {}): Pr
 }
 const refuse = (check: Check) => refuseCheck(pool, check.id, 'unexpected_verify_error')
 
-test('a passed payment check reserves the authorization of the payment only if the check was created with `claims`', async () => {
+test('a passed payment check reserves the payment’s authorization only if the check was created with `claims`', async () => {
   const [claiming, asking] = [await newCheck(), await newCheck({ claims: false })]
   for (const check of [claiming, asking]) await passCheck(pool, check)
   expect(await findCheck(pool, claiming.id)).toMatchObject({
@@ -62,7 +62,7 @@ test('a payment check that has ended is never changed again', async () => {
   expect(await findCheck(pool, passed.id)).toMatchObject({ state: 'passed', reason: null })
 })
 
-test('a payment check reserves no authorization if one process records a refusal while another process records a pass', async () => {
+test('if one process records a refusal and another records a pass, the payment check reserves no authorization', async () => {
   const check = await newCheck()
   const refused = `update payment_checks set state = 'refused', reason = 'x' where id = $1`
   await whileHeld(pool, refused, [check.id], () => [passCheck(pool, check)])

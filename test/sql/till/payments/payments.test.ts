@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-test('a payment authorization is identified by chain, token, nonce and payer address, and the letter case of the address does not matter', async () => {
+test('a payment authorization is identified by chain, token, nonce and payer, and the letter case of the addresses does not matter', async () => {
   const claim = newClaim(await newProject(pool))
   const id = await newPayment(pool, claim)
   const find = (changes: { chainId?: number; asset?: string; payer?: string; nonce?: string }) =>
@@ -55,7 +55,7 @@ test('a stored payment keeps the deployment data of the payer’s wallet', async
   expect((await findPayment(pool, await newPayment(pool)))?.deployment).toBeNull()
 })
 
-test('a payment identifier is taken if another payment of the same payer in the project has the identifier and has not failed', async () => {
+test('a payment identifier counts as taken if another payment of the same payer in the project has it and has not failed', async () => {
   const paymentIdentifier = 'order-1'
   const claim = newClaim(await newProject(pool), { paymentIdentifier })
   const named = { ...claim, paymentIdentifier }
@@ -83,7 +83,7 @@ test('a payment identifier is taken if another payment of the same payer in the 
 describe('the service finds the transaction of a payment', () => {
   const hashOf = async (id: string) => (await findPayment(pool, id))?.txHash
 
-  test('the transaction of an unsettled payment is the newest signed transaction that no other transaction has displaced', async () => {
+  test('the transaction of an unsettled payment is its newest signed transaction that no other transaction has displaced', async () => {
     const id = await newPayment(pool)
     expect(await hashOf(id)).toBeNull()
     const first = await newTransaction(pool, id)

@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-describe('the service claims the authorizations of payments', () => {
+describe('the service claims (reserves) the authorizations of payments', () => {
   test('no payment is claimed (reserved) for a deleted project', async () => {
     const gone = await newProject(pool)
     await deleteProject(pool, gone, null)
@@ -168,7 +168,7 @@ describe('the service grants access once for a settled payment', () => {
     for (const other of others) expect(await other()).toBeNull()
   })
 
-  test('a response that grants access is stored under a key that no call has reserved, and under no key of another call', async () => {
+  test('a response that grants access is stored under a key that no other call has reserved, and under no key of another call', async () => {
     const [{ id }, { id: other }] = [
       await newSettled(pool, { projectId }),
       await newSettled(pool, { projectId }),
@@ -186,7 +186,7 @@ describe('the service grants access once for a settled payment', () => {
     })
   })
 
-  test('a response that grants access replaces a key that has outlived its time', async () => {
+  test('a response that grants access replaces a key that has expired', async () => {
     const { id } = await newSettled(pool, { projectId })
     await pool.query(
       `insert into idempotency_keys (project_id, operation, key, request_hash, created_at)
@@ -199,7 +199,7 @@ describe('the service grants access once for a settled payment', () => {
     expect(found).toEqual({ requestHash: Buffer.from('x'), result: grant.result })
   })
 
-  test('two grants of one batch with the same key store one of the two responses', async () => {
+  test('if two grants of one batch have the same key, one of their responses is stored', async () => {
     const ids = [
       (await newSettled(pool, { projectId })).id,
       (await newSettled(pool, { projectId })).id,

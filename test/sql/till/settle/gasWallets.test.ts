@@ -29,8 +29,8 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
 /**
- * Holds the gas wallet of one test, with an address that no earlier test used. The field `elsewhere` is a gas wallet
- * that has the same address on another chain.
+ * Holds the gas wallet of one test, with an address that no earlier test used. `elsewhere` is a gas wallet with the
+ * same address on another chain.
  */
 let wallet: WalletId
 let elsewhere: WalletId
@@ -183,20 +183,20 @@ describe('a gas wallet stores a transaction for an assigned nonce', () => {
     expect(await nextOf(wallet)).toBe(1n)
   })
 
-  test('a filling transaction is stored for a nonce if all transactions with the nonce were displaced', async () => {
+  test('a filling transaction (with no payment) is stored for a nonce if all transactions with this nonce were displaced', async () => {
     const { nonce, hash } = await newTransaction(pool, await newPayment(pool), wallet)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
     expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(true)
   })
 
-  test('a filling transaction is not stored for a nonce that already has a mined transaction', async () => {
+  test('a filling transaction (with no payment) is not stored for a nonce that already has a mined transaction', async () => {
     const id = await newPayment(pool)
     const { nonce, hash } = await newTransaction(pool, id, wallet)
     await settle(pool, id, hash)
     expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(false)
   })
 
-  test('only transactions of the same wallet and chain decide whether a nonce may be filled', async () => {
+  test('only transactions of the same wallet and chain decide whether a nonce may get a filling transaction', async () => {
     const other: WalletId = { ...wallet, address: `0x${'ee'.repeat(19)}${wallets}0` as Address }
     await syncWallet(pool, wallet, 0n)
     await store([await newPayment(pool)], elsewhere)

@@ -1,4 +1,4 @@
-/** Tests how many payments a project may claim in one UTC day, and how much gas it may use. */
+/** Tests how many payments a project may claim (reserve) in one UTC day, and how much gas it may use. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Hex } from 'viem'
 import { claimPayments } from '../../../../sql/till/settle/claims.ts'
@@ -78,7 +78,7 @@ test('a project can claim exactly its daily limit of payments, even in one batch
   expect(await claim(NO_SETTLEMENT_LIMITS)).toBe(1)
 })
 
-test('an authorization that is already claimed, or is twice in a batch, does not count again towards the daily limit', async () => {
+test('an authorization that is already claimed, or occurs twice in a batch, does not count again towards the daily limit', async () => {
   const first = newClaim(projectId)
   expect(await claimPayments(pool, [first], limitsOf(3))).toEqual([true])
   const again = newClaim(projectId, { nonce: first.nonce })
@@ -121,7 +121,7 @@ test('the daily limit of a project replaces the general limit of the service', a
   expect([await isUsedUp(limitsOf(null, 1)), await claim(limitsOf(null, 1))]).toEqual([false, 1])
 })
 
-test('a project can claim no payment after the project has used its gas of the day', async () => {
+test('after a project has used up its daily gas, it can claim no payment', async () => {
   await burn(999n)
   expect([await claim(limitsOf(null, 1_000)), await isUsedUp(limitsOf(null, 1_000))]).toEqual([
     1,
@@ -148,7 +148,7 @@ test('the gas of a transaction is counted once, and a changed receipt adds only 
   expect(await gasOf(projectId)).toBe(90)
 })
 
-test('the payments of a group share the gas of their transaction, and a deleted project gets no share of the gas', async () => {
+test('the payments of a group share the gas of their transaction, and a deleted project is charged for no gas', async () => {
   const other = await newProject(pool)
   const gone = await newProject(pool)
   const ids: string[] = []
@@ -177,7 +177,7 @@ test('the gas of a transaction without a payment is charged to no project', asyn
   expect(await gasOf(projectId)).toBe(0)
 })
 
-test('the reported use of the daily limits is the highest share of a limit that any project has used today', async () => {
+test('the reported use of the daily limits is the highest fraction of a limit that any project has used today', async () => {
   await pool.query('delete from settlement_budgets')
   expect(await readBudgetUse(pool, limitsOf(4))).toEqual({
     ...{ share: 0, usedUp: 0, settlements: 0, gas: 0 },
@@ -207,7 +207,7 @@ test('a payment claim fails if a concurrent claim uses up the daily limit, and a
   expect(batch).toEqual([true])
 })
 
-test('a payment claim throws an error if the database refuses the claim for another reason than the daily limit', async () => {
+test('if the database refuses a payment claim for another reason than the daily limit, the claim throws an error', async () => {
   const invalid = newClaim(projectId, { amountAtomic: 0n })
   const failed = claimPayments(pool, [invalid]).then(() => 'claimed', isBudgetRace)
   expect(await failed).toBe(false)

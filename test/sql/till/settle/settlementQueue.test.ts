@@ -1,4 +1,4 @@
-/** Tests which payments are idle, that is, verified payments without a job and without an open transaction. */
+/** Tests which payments count as idle: verified payments without a job and without an open transaction. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import { findIdlePayments, queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'

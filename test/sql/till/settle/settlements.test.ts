@@ -137,7 +137,7 @@ describe('the service records the settlement of a payment', () => {
     expect(await eventsOf(id)).toEqual(['payment.failed'])
   })
 
-  test('a settlement is recorded by two processes that handle the same payments in opposite orders', async () => {
+  test('two processes can record the settlements of the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const record = (list: string[]) =>
@@ -198,7 +198,7 @@ describe('the service records a mined transaction', () => {
     for (const { hash } of [next, ...sameNonce]) expect(await stateOf(hash)).toBe('open')
   })
 
-  test('a competing transaction does not void a mined transaction, because only the watch for reorganisations decides whether a block is gone', async () => {
+  test('a competing transaction does not void a mined transaction, because only the check for reorganisations decides whether a block is gone', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id)
     const rival = { ...signedFor(id, first.nonce), maxFeeWei: 200n }
@@ -287,7 +287,7 @@ describe('the service postpones a payment', () => {
     expect((await findPayment(pool, waiting))?.troubleCount).toBe(1)
   })
 
-  test('a postponement is recorded by two processes that handle the same payments in opposite orders', async () => {
+  test('two processes can record the postponement of the same payments in opposite orders', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const hold = 'select from payments where id = any ($1) for update'

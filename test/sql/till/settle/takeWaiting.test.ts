@@ -1,6 +1,6 @@
 /**
- * Tests which waiting payments one settler (a worker that settles payments) takes, and which payments get their own
- * transaction.
+ * Tests which waiting payments one settler (a worker that settles payments) takes, and which payments get separate
+ * transactions.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
@@ -72,7 +72,7 @@ async function take({ own = [], grouped = ROOM, alone = ROOM }: Given = {}) {
 const NOTHING = { taken: [], more: 0 }
 
 describe('a settler takes waiting payments', () => {
-  test('a waiting payment is taken once, and before its next time only the settlement job of this payment takes the payment again', async () => {
+  test('a waiting payment is taken once, and before its next time only its own settlement job takes it again', async () => {
     const id = await waiting()
     expect(await take()).toEqual({ grouped: { taken: [id], more: 0 }, alone: NOTHING })
     expect(await take()).toEqual({ grouped: NOTHING, alone: NOTHING })
@@ -116,7 +116,7 @@ describe('a settler takes waiting payments', () => {
     expect((await take()).grouped.taken).toEqual([id])
   })
 
-  test('projects take turns when waiting payments are taken, and each project gets at most its share if several projects wait', async () => {
+  test('projects take turns when waiting payments are taken, and each of several projects gets at most its part of a group', async () => {
     const [greedy, other] = [await newProject(pool), await newProject(pool)]
     const many: string[] = []
     for (let n = 0; n < 4; n++) many.push(await waiting({ projectId: greedy }))
@@ -131,7 +131,7 @@ describe('a settler takes waiting payments', () => {
     expect((await take({ grouped: { most: 0, share: 0 } })).grouped).toEqual({ taken: [], more: 1 })
   })
 
-  test('payments with a separate transaction have different limits than payments in a group', async () => {
+  test('payments with separate transactions have other limits than payments in a group', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const alone: string[] = []
     for (const projectId of [one, one, one, two]) alone.push(await waiting({ projectId }))
@@ -149,12 +149,12 @@ describe('a settler takes waiting payments', () => {
   })
 })
 
-describe('more payments wait than one query considers', () => {
+describe('more payments wait than one query reads', () => {
   const room = { grouped: { most: 1, share: 1 }, alone: { most: 0, share: 0 } }
   const look = (after: WaitingCursor | null = null) =>
     takeWaiting(pool, { chainId, own: [], room, after, windowMax: 2 })
 
-  test('if one project’s payments fill the first query, the next query considers the payments after them', async () => {
+  test('if one project’s payments fill the first query, the next query reads the payments after them', async () => {
     const alone = [await waiting(), await waiting()]
     for (const id of alone) await set(id, 'goes_alone = true')
     const late = await waiting({ projectId: await newProject(pool) })
@@ -165,7 +165,7 @@ describe('more payments wait than one query considers', () => {
     expect(second).toMatchObject({ grouped: { taken: [late], more: 0 }, next: null })
   })
 
-  test('if payments were claimed in the same millisecond, each of them is considered once', async () => {
+  test('if several payments were claimed in the same millisecond, each of them is read once', async () => {
     const ids = [await waiting(), await waiting(), await waiting()].toSorted()
     await pool.query(`update payments set created_at = '2026-01-01' where chain_id = $1`, [chainId])
     const first = await look()
@@ -176,7 +176,7 @@ describe('more payments wait than one query considers', () => {
   })
 })
 
-describe('a payment gets a transaction of its own', () => {
+describe('a payment gets a separate transaction', () => {
   const lone = (id: string, chain: number, until: string) =>
     pool.query(
       `insert into lone_payers (chain_id, payer, until)
@@ -206,7 +206,7 @@ describe('a payment gets a transaction of its own', () => {
     await pool.query('delete from lone_payers')
   })
 
-  test('a payer stays marked for separate transactions for a day, and each new mark begins the day again', async () => {
+  test('a payer stays marked for separate transactions for a day, and each new mark starts the day again', async () => {
     const until = async () => {
       const { rows } = await pool.query(
         `select payer, extract(epoch from until - clock_timestamp()) / 3600 as hours
@@ -216,7 +216,7 @@ describe('a payment gets a transaction of its own', () => {
       return rows.map(({ payer, hours }) => [payer, Math.round(hours)])
     }
     await keepAlone(pool, [])
-    // A payer may have several payments in one group.
+    // A payer may have several payments in one group, but must be marked only once.
     const payments = Array.from({ length: 20 }, () => ({ chainId, payer: PAYER }))
     await keepAlone(pool, [...payments, { chainId, payer: PAYER.toLowerCase() }])
     expect(await until()).toEqual([[PAYER.toLowerCase(), 24]])
@@ -254,7 +254,7 @@ describe('a payment gets a transaction of its own', () => {
   })
 })
 
-describe('a settler looks at the payments that it did not take', () => {
+describe('a settler checks the payments that it did not take', () => {
   const HEAD_TIME = 1_000n
   const untaken = async (...ids: string[]) =>
     (await findUntaken(pool, ids, { chainId, headTime: HEAD_TIME })).map(({ id, state }) => [

@@ -138,7 +138,7 @@ describe('a wallet whose payment reverted must wait', () => {
   })
 })
 
-test('the contract code of a wallet counts as unproven until such a wallet’s payment settles, and as under way while the transaction is open', async () => {
+test('a wallet’s contract code counts as unproven until a payment of such a wallet settles, and as pending while the transaction is open', async () => {
   const find = async (chain = chainId) => {
     const { unproven, underWay } = await findUnprovenUnderWay(pool, chain, [code, OTHER_CODE])
     return [unproven.has(code), underWay.has(code), unproven.has(OTHER_CODE)]
