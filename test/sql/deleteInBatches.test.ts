@@ -1,6 +1,6 @@
 /**
- * Tests that no backlog of old rows makes the clean-up of tables that strangers fill exceed the statement timeout. A
- * trigger records how many rows each statement deletes.
+ * Tests that the cleanup of tables that strangers fill stays within the statement timeout, however many old rows wait.
+ * A trigger records how many rows each statement deletes.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { deleteStaleRateWindows } from '../../sql/account/keys/rateWindows.ts'
@@ -9,7 +9,7 @@ import { createPool, type Pool, type Queryable } from '../../sql/db.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database/database.ts'
 
 let database: TestDatabase
-/** Has a short statement timeout, so that a statement which waits for a lock fails soon. */
+/** Has a short statement timeout, so that a statement that waits for a lock fails soon. */
 let pool: Pool
 beforeAll(async () => {
   database = await createTestDatabase()
@@ -32,7 +32,7 @@ afterAll(async () => {
 type Case = [
   table: string,
   cleanUp: (db: Queryable) => Promise<void>,
-  /** Inserts the rows 1 to $1, which are `$2` old. */
+  /** Inserts the rows 1 to `$1` with the age `$2`. */
   insert: string,
 ]
 

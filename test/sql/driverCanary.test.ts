@@ -8,8 +8,9 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 /**
- * Older versions of the runtime could return the rows of one database query to a different query, which would leak mail
- * and secrets. Mixed queries run concurrently on few connections, and the rows of every query are checked.
+ * Tests that each query gets its own rows, because older versions of the runtime could return the rows of another
+ * query, which would leak mail and secrets. Mixed queries run concurrently on few connections, and the test checks the
+ * rows of every query.
  */
 test('each database query gets its own rows, even if many run concurrently', async () => {
   const ask = async (n: number) => {
@@ -35,7 +36,8 @@ test('each database query gets its own rows, even if many run concurrently', asy
         return rows.length === n % 7 && rows.every((row) => row.tag === `t${n}`)
       }
       default: {
-        // The pool closes a connection after an error, and a new connection costs fifty queries.
+        // The pool closes a connection after an error, and a new connection costs as much as fifty queries, so errors
+        // are rare here.
         if (n % 80 !== 3) {
           const { rows } = await database.pool.query('select $1::text as x', [`x${n}`])
           return rows[0].x === `x${n}`

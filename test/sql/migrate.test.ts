@@ -38,8 +38,8 @@ test('a migration that waits for a busy table does not delay other statements', 
     )
     return rows.length > 0
   })
-  // While the migration waits, it leaves the lock queue for a moment. Therefore another statement can end, although the
-  // reader still holds its lock.
+  // While the migration waits, it leaves the lock queue for a moment. Therefore another statement can finish, although
+  // the reader still holds its lock.
   await pool.query('select from messages limit 1')
   expect(await columnExists()).toBe(false)
   await reader.query('commit')

@@ -16,7 +16,7 @@ const FIRST_NEW = '000026'
 const RULES_OF_MIGRATOR = ['require-lock-timeout', 'require-statement-timeout']
 /**
  * Lists the Squawk rules about integers that the check leaves out. The integers of this schema are counts and limits,
- * never ids.
+ * and never ids.
  */
 const NOT_OURS = ['prefer-bigint-over-int', 'prefer-bigint-over-smallint']
 

@@ -1,19 +1,19 @@
 /**
- * Makes the built-in methods of JavaScript count steps, because these methods contain hidden loops. Each call of a
- * built-in method adds the length of the data that the call really reads or copies.
+ * Makes the built-in methods of JavaScript count steps, because they contain hidden loops. Each call adds the length of
+ * the data that it really reads or copies.
  */
 import { Hash, Hmac } from 'node:crypto'
 import { add, counts, uncounted } from './counter.ts'
 
 type Method = (this: never, ...given: never[]) => unknown
 /**
- * Returns how many steps one call of a built-in method costs. The cost follows from the object, the arguments and the
- * result of the call.
+ * Returns how many steps one call of a built-in method costs, depending on the object, the arguments and the result of
+ * the call.
  */
 type Cost = (self: never, given: never[], result: never) => number
 type Holder = Record<string, unknown>
 
-/** Replaces built-in methods of an object by methods that add their cost to the count of steps. */
+/** Replaces built-in methods of an object by methods that add their cost to the step count. */
 function count(holder: object, names: string, cost: Cost): void {
   for (const name of names.split(' ')) {
     const native = (holder as Holder)[name] as Method | undefined
@@ -21,7 +21,7 @@ function count(holder: object, names: string, cost: Cost): void {
     const counted = {
       [name](this: never, ...given: never[]) {
         if (!counts()) return Reflect.apply(native, this, given)
-        // A built-in function may call other built-in functions. Only the outer function adds its cost to the step
+        // A built-in function may call other built-in functions, but only the outer function adds its cost to the step
         // count.
         const result = takesFunction(given)
           ? Reflect.apply(native, this, given)
@@ -37,9 +37,8 @@ function count(holder: object, names: string, cost: Cost): void {
 }
 
 /**
- * Tells whether an argument of a built-in method counts its own steps, so that the method itself need not count these
- * steps. If the argument is a function, the code under test counts its steps. If the argument is a regular expression,
- * the regex engine counts its steps.
+ * Tells whether an argument of a built-in method counts its own steps, so that the method need not count them. The
+ * steps of a function are counted by the code under test, and the steps of a regular expression by the regex engine.
  */
 const takesFunction = (given: unknown[]): boolean =>
   given.some((one) => typeof one === 'function' || one instanceof RegExp)
@@ -52,7 +51,7 @@ const sizeOf = (value: unknown): number => {
 }
 
 /**
- * Returns how many comparisons a plain text search makes between the positions `from` and `found`: one for each tried
+ * Returns how many comparisons a plain text search makes between the positions `from` and `found`: one for each
  * position, and one for each equal letter.
  */
 function searchCost(text: string, needle: string, from: number, found: number): number {

@@ -1,12 +1,12 @@
 /**
- * Counts the steps that this process has taken. The instrumented code adds one step at each function entry and in each
- * iteration of a loop.
+ * Counts the steps of this process. The instrumented code adds one step at each function entry and in each iteration of
+ * a loop.
  */
 import { TooManyStepsError } from './regex/regexRun.ts'
 
 /**
- * Holds the step count at index 0. Instrumented code (see `instrument.ts`) increases this count through the global
- * variable `$steps`.
+ * Holds the step count at index 0, which instrumented code (see `instrument.ts`) increases through the global variable
+ * `$steps`.
  */
 const counter = new Float64Array(1)
 Object.assign(globalThis, { $steps: counter })
@@ -14,8 +14,8 @@ Object.assign(globalThis, { $steps: counter })
 let isCounting = false
 
 /**
- * Tells whether built-in functions currently add to the step count. The counter counts the steps of built-in functions
- * only during a measurement, and leaves out its own steps.
+ * Tells whether built-in functions currently add to the step count. They do so only during a measurement, and not in
+ * the code of the counter itself.
  */
 export const counts = (): boolean => isCounting
 
@@ -24,8 +24,7 @@ export const add = (steps: number): void => {
 }
 
 /**
- * Runs `work` without counting its steps, because `work` belongs to the step counter itself. The steps of `work` are
- * not counted.
+ * Runs `work` without counting its steps, because `work` belongs to the step counter itself.
  */
 export function uncounted<Result>(work: () => Result): Result {
   const before = isCounting
@@ -38,8 +37,8 @@ export function uncounted<Result>(work: () => Result): Result {
 }
 
 /**
- * Returns the number of steps that `work` takes, even if `work` throws. Returns Infinity if a regular expression search
- * took too many steps.
+ * Returns the number of steps of `work`, even if `work` throws. Returns Infinity if a regular expression search took
+ * too many steps.
  */
 export async function stepsOf(work: () => unknown): Promise<number> {
   counter[0] = 0

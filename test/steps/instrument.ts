@@ -8,7 +8,7 @@ type Node = { type: string; start: number; end: number } & Record<string, unknow
 const STEP = '$steps[0]++'
 
 /**
- * Holds the code that is put before the instrumented code. Each spread operator counts as many steps as its operand has
+ * Holds the code that precedes the instrumented code. Each spread operator counts as many steps as its operand has
  * elements.
  */
 const PRELUDE = `const $steps = globalThis.$steps;
@@ -34,8 +34,8 @@ export function instrument(source: string): string {
   const insert = (at: number, text: string) => inserted.push({ at, text, order: inserted.length })
   const wrap = (node: Node, before: string, after: string) => {
     insert(node.start, before)
-    // If several texts are inserted at the same position, the text that closes a syntax node comes before the text that
-    // opens the next node. If two nested syntax nodes end at one position, the inner node closes first.
+    // If several texts are inserted at one position, the text that closes a syntax node comes before the text that
+    // opens the next. If two nested nodes end there, the inner node closes first.
     inserted.push({ at: node.end, text: after, order: -inserted.length })
   }
   const objectSpreads = new Set<unknown>()

@@ -1,7 +1,7 @@
 /**
- * Measures the readers of strangers’ texts in a separate process, because the measurement replaces built-in methods.
- * The arguments of this program are the bundle, the name of the bundle's export, and the effort as JSON. This program
- * prints its report as JSON.
+ * Measures the functions that read untrusted text in a separate process, because the measurement replaces built-in
+ * methods. The arguments are the bundle, the name of its export, and the effort as JSON. The program prints its report
+ * as JSON.
  */
 import { countBuiltIns } from './builtIns.ts'
 import { type Effort, type Growth, growthOf } from './measure.ts'

@@ -1,29 +1,28 @@
-/** Measures how the steps of a reader (a function that reads a stranger’s text) grow with the length of its input. */
+/** Measures how the steps of a reader (a function that reads untrusted text) grow with the length of its input. */
 import { stepsOf } from './counter.ts'
 import { randomBySeed, shapesOf } from './inputs/shapes.ts'
 import type { Reader } from './readers/reader.ts'
 
 /**
- * If the input becomes twice as long, the steps of a reader may grow at most by this factor. A sort that takes n log n
- * steps has the ratio 2.2.
+ * Limits the factor by which the steps of a reader may grow when its input becomes twice as long. A sort that takes n
+ * log n steps has the factor 2.2.
  */
 const RATIO_MAX = 2.5
 /**
- * Limits the factor by which the steps grow when the input length is doubled for the last time but one. Quadratic work
- * that runs beside linear work becomes visible only with longer inputs.
+ * Limits the factor by which the steps may grow in the last doubling but one. Only longer inputs show quadratic work
+ * beside linear work.
  */
 const EARLIER_RATIO_MAX = 2.1
 /**
- * Besides linear work, a reader may take this number of additional steps for any input, for example to build a table
- * once.
+ * Sets how many steps a reader may take besides linear work for any input, for example to build a table once.
  */
 const FLOOR = 20_000
 
 export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
 
 /**
- * Describes how thoroughly the step check measures a reader. The length of the test input doubles from `first` to
- * `last`. A measurement stops after `stepsMax` steps. The seed determines the random test texts and their order.
+ * Describes how thoroughly a reader is measured. The length of the input doubles from `first` to `last`. A measurement
+ * stops after `stepsMax` steps. The seed decides the random texts and their order.
  */
 export type Effort = {
   first: number
@@ -34,8 +33,8 @@ export type Effort = {
 }
 
 /**
- * Returns the largest growth in the steps of a reader. The field `isLinear` is true if the steps never grow faster than
- * the limit allows.
+ * Returns the largest growth in the steps of a reader. `isLinear` is true if the steps never grow faster than the limit
+ * allows.
  */
 export async function growthOf(
   { name, max, grammar, read, own = {}, budget = 0 }: Reader,
@@ -57,8 +56,8 @@ export async function growthOf(
       all.push(steps)
       spent += steps
       const ratio = steps / Math.max(before, 1)
-      // If only the longer of two texts enters a branch of the code, the steps grow suddenly, but this growth happens
-      // only once. The step check reports a reader as not linear only if the fast growth continues.
+      // If only the longer of two texts enters a branch of the code, the steps jump once. Therefore a reader counts as
+      // not linear only if the fast growth continues.
       const isOver =
         steps === Number.POSITIVE_INFINITY ||
         (steps > before * RATIO_MAX + FLOOR + budget &&

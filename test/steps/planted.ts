@@ -1,5 +1,5 @@
 /**
- * Holds example readers with planted faults, which cost more than linear work. The step check must find every planted
+ * Holds example readers with planted faults that cost more than linear work. The measurement must find every planted
  * fault.
  */
 import type { Reader } from './readers/reader.ts'
@@ -65,8 +65,8 @@ export const PLANTED: readonly Reader[] = [
 ]
 
 /**
- * Lists example readers whose work is linear although the readers use costly built-in functions. The step check must
- * judge every example as linear.
+ * Lists example readers with linear work, although they use costly built-in functions. The measurement must judge each
+ * of them as linear.
  */
 export const LINEAR: readonly Reader[] = [
   plant('one loop after another', (text) => {

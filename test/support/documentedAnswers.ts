@@ -11,8 +11,7 @@ let reading: Promise<OpenApiDocument | null> | undefined
 
 /**
  * Returns the differences between an API response and the OpenAPI document: an unknown status, a missing field, an
- * unknown field or a field of another type. If the OpenAPI document does not contain the path of a response, no
- * differences are returned.
+ * unknown field or a field of another type. Returns no differences if the document does not contain the path.
  */
 export async function undocumented(url: string, answered: Answered): Promise<string[]> {
   reading ??= readDocument(url)

@@ -23,7 +23,7 @@ const read = (projectId: string, name: string, requestId: string, more = {}): Cr
   ...more,
 })
 
-test('if several credentials are read in one batch, each read gets its own secret, its own outcome and its own entry in the audit log', async () => {
+test('if several credentials are read in one batch, each read gets its own secret, outcome and entry in the audit log', async () => {
   const { pool } = database
   const [one, two] = [await newProject(pool), await newProject(pool)]
   const store = (projectId: string, name: string, more: object = {}, reveal?: 'owner') =>

@@ -74,7 +74,7 @@ async function audited(): Promise<string[]> {
 const versionsOf = async (project = projectId) =>
   (await listVersions(pool, { projectId: project, name }))?.map(({ version }) => version)
 
-test('a new credential has version 1 and no limits on where it may be used, was never used, and may be revealed to agents', async () => {
+test('a new credential has version 1 and no limits on its use, was never used, and may be revealed to agents', async () => {
   const expiresAt = new Date('2030-01-02T03:04:05Z')
   expect(await stored(asAgent({ metadata: { service: 'é' }, expiresAt }))).toEqual({
     id: expect.stringMatching(/^cred_[0-9a-f]{24}$/),
@@ -114,7 +114,7 @@ describe('the service stores the time of the last rotation of a credential', () 
     expect(await rotatedAt({ data: { key: 'a', secret: 'c' }, metadata: { x: 1 } })).toEqual(time)
   })
 
-  test('a new credential version with the same data sets the rotation time if agents may not reveal the secret before or after the change', async () => {
+  test('a new credential version with the same data sets the rotation time if agents may not read the secret before or after the change', async () => {
     for (const [before, after] of [
       ['agent', 'owner'],
       ['owner', 'owner'],
@@ -175,7 +175,7 @@ describe('an agent writes a credential with its API key', () => {
     ])
   })
 
-  test('if the owner left the limits of a credential absent, an API key keeps them absent, even if the new type has other defaults', async () => {
+  test('if the owner left a limit of a credential absent, an API key keeps it absent, even if the new type has another default', async () => {
     await asOwner({ ...ONE, allowedMethods: ['GET'] })
     expect(
       await stored(asAgent({ type: 'LOGIN', metadata: { uri: 'https://two.example' } })),
@@ -191,7 +191,7 @@ describe('an agent writes a credential with its API key', () => {
     expect(await stored(asAgent(ONE))).toMatchObject({ version: 2, reveal: 'owner', ...ONE })
   })
 
-  test('an API key can withhold a credential from agents; afterwards the owner can reveal the credential again, but the API key cannot', async () => {
+  test('an API key can withhold a credential from agents, and afterwards only the owner can reveal the credential again', async () => {
     await asAgent()
     expect(await stored(asAgent({ reveal: 'owner' }))).toMatchObject({ reveal: 'owner' })
     expect(await asAgent({ reveal: 'agent' })).toBe('withheld')
@@ -223,7 +223,7 @@ test('no new version of a credential can be stored after its project is deleted'
   expect(await asOwner({ project })).toBeNull()
 })
 
-test('a project with the maximum number of credentials can create no further credential, but can change its own, and projects count separately', async () => {
+test('a project with the maximum number of credentials can create no further one but can change its own, and projects count separately', async () => {
   const full = await newProject(pool)
   await pool.query(
     `insert into credentials (id, project_id, name) select 'full_' || n, $1, 'n' || n from generate_series(2, $2::int) n`,

@@ -71,7 +71,7 @@ test('the stored use of a secret is deleted after its expiry, and other stored u
     `update vault_uses set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
     [gone.id],
   )
-  // The job of the use still waits for a worker, and records the end of the use.
+  // The job still waits for a worker, and will record the end of the use.
   await deleteExpiredUses(pool)
   const { rowCount } = await pool.query('select from vault_uses where id = $1', [gone.id])
   expect(rowCount).toBe(1)
@@ -88,7 +88,7 @@ test('the stored use of a secret is deleted after its expiry, and other stored u
   expect(rows).toEqual([{ id: kept.id }])
 })
 
-test('a use of a secret is not due after the deletion of its project', async () => {
+test('the use of a secret is no longer due after the deletion of its project', async () => {
   const { pool } = service.database
   const { id, projectId } = await newUse()
   expect(await findDueUse(pool, id)).toMatchObject({ projectId, state: 'queued', expired: false })
@@ -97,7 +97,7 @@ test('a use of a secret is not due after the deletion of its project', async () 
   expect(await findDueUse(pool, 'use_unknown')).toBeNull()
 })
 
-test('a project may not start a further use while its kept requests fill their bound of bytes', async () => {
+test('a project may not start a further use of a secret while its stored requests exceed the byte limit', async () => {
   const { pool } = service.database
   const agent = await service.newAgent()
   const metadata = { uri: 'https://bank.example' }
@@ -122,7 +122,7 @@ test('a project may not start a further use while its kept requests fill their b
   expect((await use()).status).toBe(202)
 })
 
-test('the record of a secret’s use that a crash interrupted is kept beyond its expiry until the end of the use is recorded', async () => {
+test('if a crash interrupted a use of a secret, its record is kept beyond the expiry until the end of the use is recorded', async () => {
   const { pool } = service.database
   const { id, projectId } = await newUse()
   const keyring = new Keyring(masterKeys(service.config))

@@ -1,9 +1,9 @@
-/** Lists the text fragments from which the step check builds texts that resemble strangers' texts. */
+/** Lists text fragments from which the test that counts steps builds texts that resemble untrusted texts. */
 import type { Grammar } from './shapes.ts'
 
 /**
- * Parses the text form of a grammar of the step check. The character ¦ separates the tokens of the grammar. In a nest
- * (an opening text with its closing text), the character … separates the opening text from the closing text.
+ * Parses the text form of a grammar, which lists the tokens for test texts. The character ¦ separates the tokens. In a
+ * nest (an opening text with its closing text), the character … stands between the two texts.
  */
 const grammar = (tokens: readonly string[], nests: string): Grammar => ({
   tokens: tokens.join('¦').split('¦'),
@@ -107,7 +107,9 @@ export const JSON_TEXT: Grammar = grammar(
   '[…]¦{"a":…}¦{"a":[…]}¦"…"',
 )
 
-/** Holds fragments of JSON Schemas and OpenAPI documents, from which the step check builds hostile texts. */
+/**
+ * Holds fragments of JSON Schemas and OpenAPI documents, from which the test that counts steps builds hostile texts.
+ */
 export const SCHEMA_TEXT: Grammar = grammar(
   [
     ...JSON_TEXT.tokens,

@@ -1,11 +1,11 @@
 /** Makes hostile texts of any length from the tokens of a grammar. */
 
 /**
- * Describes one kind of hostile text. The function `make` returns a text of this kind that has `length` UTF-16 units.
+ * Describes one kind of hostile text. `make` returns a text of this kind with `length` UTF-16 units.
  */
 export type Shape = { name: string; make: (length: number) => string }
 
-/** Holds the tokens of a grammar, and in the field `nests` the pairs of an opening text and a closing text. */
+/** Holds the tokens of a grammar. `nests` holds the pairs of an opening text and a closing text. */
 export type Grammar = { tokens: readonly string[]; nests?: readonly (readonly [string, string])[] }
 
 const show = (text: string) =>
@@ -15,8 +15,7 @@ const times = (text: string, length: number): string =>
   text.repeat(Math.ceil(length / text.length)).slice(0, Math.max(0, length))
 
 /**
- * Makes a generator of random numbers from 0 to below `end` (mulberry32). The same seed gives the same sequence of
- * random numbers.
+ * Makes a generator of random numbers from 0 to below `end` (mulberry32). The same seed gives the same numbers.
  */
 export function randomBySeed(seed: number): (end: number) => number {
   let state = seed
@@ -29,8 +28,7 @@ export function randomBySeed(seed: number): (end: number) => number {
 }
 
 /**
- * Returns the kinds of hostile texts: repeats, near-matches and nests of every token, and then `draws` random
- * combinations.
+ * Returns the kinds of hostile texts: repeats, near-matches and nests of every token, and `draws` random combinations.
  */
 export function shapesOf({ tokens, nests = [] }: Grammar, draws: number, seed: number): Shape[] {
   const shapes: Shape[] = []

@@ -1,6 +1,6 @@
 /**
- * Makes texts that a reader function once read slowly, or whose length is close to the maximum length for a reader
- * function.
+ * Makes texts that a reader (a function that reads untrusted text) once read slowly, or whose length is close to the
+ * maximum for a reader.
  */
 const repeated =
   (text: string) =>

@@ -1,4 +1,4 @@
-/** Tests that the step check measures every function that reads a stranger’s text. */
+/** Tests that every function that reads untrusted text is measured by the test that counts steps. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { OTHER_EXPORTS } from './otherExports.ts'
@@ -6,7 +6,7 @@ import { READERS } from './readers.ts'
 
 const ROOT = join(import.meta.dir, '../../../shared')
 
-/** Returns the file and the name of each function that is exported from the folders that process strangers’ texts. */
+/** Returns the file and the name of each function that the folders for untrusted texts export. */
 async function exportedFunctions(): Promise<string[]> {
   const found: string[] = []
   for (const part of ['mail', 'vault', 'http', 'till', 'oauth', 'people', 'purse']) {
@@ -19,11 +19,11 @@ async function exportedFunctions(): Promise<string[]> {
   return found
 }
 
-test('each exported function that reads input of strangers is measured by the step check, or is a listed exception with a reason', async () => {
+test('the test that counts steps measures each exported function that reads untrusted input, or lists it as an exception with a reason', async () => {
   const measured = new Set(READERS.map(({ name }) => name.split(': ')[0]!))
   const exported = await exportedFunctions()
   expect(exported.filter((name) => !measured.has(name) && !OTHER_EXPORTS.has(name))).toEqual([])
-  // The list of exceptions must not contain a function that is measured or that no longer exists.
+  // The list of exceptions must contain no function that is measured or that no longer exists.
   const known = new Set(exported)
   expect([...OTHER_EXPORTS].filter((name) => measured.has(name) || !known.has(name))).toEqual([])
 })

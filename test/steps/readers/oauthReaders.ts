@@ -13,8 +13,7 @@ import { HEADER, JSON_TEXT, TEXT, URL_TEXT } from '../inputs/grammars.ts'
 import type { Reader } from './reader.ts'
 
 /**
- * Sets the maximum length of one HTTP header field in the step check. Bun's limit for all header fields together is
- * lower.
+ * Sets the maximum length of one HTTP header field in these tests. Bun's limit for all header fields together is lower.
  */
 const FIELD_MAX = 64 * 1024
 const DOCUMENT = 'https://app.example/client.json'

@@ -1,6 +1,6 @@
 /**
- * Maps a reason to exported functions. For this reason, these functions read no stranger's text, or read such a text
- * only through a measured reader.
+ * Maps a reason to exported functions that need no measurement: they read no untrusted text, or read it only through a
+ * measured function.
  */
 const BY_REASON: Record<string, string> = {
   'an error': `mail/search/searchQuery.ts SearchQueryError, vault/bounds/bounds.ts OutOfBoundsError,

@@ -1,10 +1,9 @@
 import type { Grammar } from '../inputs/shapes.ts'
 
-/** Describes a function that reads a stranger’s text, and that the step check measures. */
+/** Describes a function that reads untrusted text, and whose steps the tests count. */
 export type Reader = {
   /**
-   * Holds the file name and the function name of the exported function. If a function is measured twice, the name of
-   * the variant is added.
+   * Holds the file name and the function name. If a function is measured twice, the name of the variant is added.
    */
   name: string
   /** Holds the size of the largest input that the service passes to the function, in UTF-16 units or bytes. */
@@ -12,13 +11,13 @@ export type Reader = {
   grammar: Grammar
   read: (text: string) => unknown
   /**
-   * Holds the texts that are always measured, because the reader was once slow with these texts or because they are
-   * close to a limit.
+   * Holds texts that are always measured, because the function was once slow with them or because they are close to a
+   * limit.
    */
   own?: Readonly<Record<string, (length: number) => string>>
   /**
-   * Besides linear work, the reader may take this number of additional steps, because a limit inside the reader bounds
-   * these steps.
+   * Sets how many steps the function may take besides linear work. These steps are bounded by a limit inside the
+   * function.
    */
   budget?: number
 }

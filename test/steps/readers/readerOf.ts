@@ -1,7 +1,7 @@
 import type { Grammar } from '../inputs/shapes.ts'
 import type { Reader } from './reader.ts'
 
-/** Makes a reader (a function that the step check measures) from its full name and its properties. */
+/** Makes a reader (a function whose steps the tests count) from its full name and its properties. */
 export const reader = (
   name: string,
   max: number,
@@ -10,7 +10,7 @@ export const reader = (
   budget = 0,
 ): Reader => ({ name, max, grammar, read, budget })
 
-/** Makes a reader for the step check from each export of one file that reads one text. */
+/** Makes a reader (a function whose steps the tests count) from each export of a file that reads one text. */
 export const all = (
   file: string,
   max: number,

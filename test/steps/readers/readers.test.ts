@@ -1,6 +1,6 @@
 /**
- * Tests that every reader of a stranger's text takes steps in proportion to its input. The test inputs are repeats,
- * near-matches, nests and mixes of the tokens of a grammar. The count of steps is the same on every machine.
+ * Tests that every function that reads untrusted text takes steps in proportion to its input. The inputs are repeats,
+ * near-matches, nests and mixes of the tokens of a grammar. The number of steps is the same on every machine.
  */
 import { expect, test } from 'bun:test'
 import { amount } from '../../support/database/extent.ts'
@@ -8,7 +8,7 @@ import { measureTable } from '../measureTable.ts'
 import '../../support/long.ts'
 
 test(
-  'a parser needs about twice as many steps for an input of twice the length',
+  'a parser takes about twice as many steps for an input of twice the length',
   async () => {
     const effort = {
       first: amount(1_000, 500),

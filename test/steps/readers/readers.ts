@@ -10,7 +10,7 @@ import { REQUEST_READERS } from './requestReaders.ts'
 import { TILL_READERS } from './tillReaders.ts'
 import { VAULT_READERS } from './vaultReaders.ts'
 
-/** Lists every function that reads a stranger’s text, so that the step check measures every such function. */
+/** Lists every function that reads untrusted text, so that the tests count the steps of each of them. */
 export const READERS: readonly Reader[] = [
   ...MAIL_READERS,
   ...MAIL_HTTP_READERS,

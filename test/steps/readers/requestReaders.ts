@@ -1,4 +1,4 @@
-/** Lists functions that read incoming requests, SMTP commands and the responses of a chain node. */
+/** Lists functions that read incoming requests, SMTP commands, or the responses of a chain node. */
 import { type TSchema, Type as t } from '@sinclair/typebox'
 import { readForm, readJson, refuseUnstorable } from '../../../api/http/input/body.ts'
 import { readIdempotencyKey, requestHash } from '../../../api/http/input/idempotencyKey.ts'
@@ -27,7 +27,7 @@ function readPath(command: string): unknown {
   return parse('MAIL FROM', command)
 }
 
-/** Reads a URL path that a stranger requests from the proxy of a seller. Returns null if the URL path is refused. */
+/** Reads a URL path that a buyer requests from the proxy of a seller. Returns null if the path is refused. */
 function sellPath(text: string): unknown {
   try {
     return normalPath(`/${text}`)
@@ -42,7 +42,7 @@ const BODY_SCHEMA = t.Object({
   open: t.Record(t.String(), t.String()),
 })
 
-/** Searches a request body for unknown fields. If the body has an unknown field, returns the message of the error. */
+/** Searches a request body for unknown fields. Returns the error message if there is an unknown field. */
 function unknownFieldOf(body: unknown, schema: TSchema): string | null {
   try {
     refuseUnknownFields(body, schema)

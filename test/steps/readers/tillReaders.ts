@@ -1,4 +1,4 @@
-/** Lists functions that read strangers’ payments, network addresses and short texts. */
+/** Lists functions that read untrusted payments, network addresses and short texts. */
 import { parseAuthorization } from '../../../shared/apiKey.ts'
 import { canonicalJson } from '../../../shared/canonicalJson.ts'
 import { decodeCursor } from '../../../shared/cursor.ts'

@@ -1,4 +1,4 @@
-/** Lists the functions of the vault that read texts of strangers. */
+/** Lists the functions of the vault that read untrusted texts. */
 import * as hosts from '../../../shared/vault/bounds/allowedHosts.ts'
 import * as paths from '../../../shared/vault/bounds/allowedPaths.ts'
 import {
@@ -28,8 +28,8 @@ const USE_BODY_MAX = 256 * 1024
 const HEADER_MAX = 16 * 1024
 const URL_MAX = 4_096
 /**
- * Sets the maximum number of bytes in the response of a host to a request that uses a secret. The program
- * `workers/vault/maskerMain.ts` masks secrets in responses of hosts in a child process with a time limit.
+ * Sets the maximum number of bytes in the response to a request that uses a secret. `workers/vault/maskerMain.ts` masks
+ * secrets in such responses in a child process with a time limit.
  */
 const ANSWER_MAX = 1024 * 1024
 

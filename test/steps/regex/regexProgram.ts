@@ -1,20 +1,20 @@
 /**
- * Compiles a regular expression to instructions of a backtracking matcher. The file `regexRun.ts` runs the instructions
- * and counts them.
+ * Compiles a regular expression to instructions of a backtracking matcher. `regexRun.ts` runs these instructions and
+ * counts them.
  */
 import { type AST, RegExpParser } from '@eslint-community/regexpp'
 
 /**
- * Tests whether the next character of the text fits this point of the regular expression. The character is a code unit,
- * or a code point if the regular expression has the flag u or v.
+ * Tests whether the next character of the text matches this point of the regular expression. A character is a code
+ * unit, or a code point with the flag u or v.
  */
 export type CharTest = (code: number) => boolean
 
 type Instruction =
   | { op: 'char'; test: CharTest; back: boolean }
   /**
-   * Matches a repeated character of a regular expression, such as `a*`. A single backtracking frame serves all
-   * repetitions of the character.
+   * Matches a repeated character of a regular expression, such as `a*`. All repetitions of the character need only one
+   * backtracking frame.
    */
   | { op: 'run'; test: CharTest; min: number; max: number; back: boolean }
   | { op: 'split'; first: number; second: number }
@@ -26,7 +26,7 @@ type Instruction =
    * instruction `exit`).
    */
   | { op: 'loop'; count: number; min: number; max: number; greedy: boolean; exit: number }
-  /** Begins an iteration of a loop in the regular expression, and clears the captures of the last iteration. */
+  /** Begins an iteration of a loop in the regular expression, and clears the captures of the previous iteration. */
   | { op: 'enter'; count: number; start: number; captures: readonly number[] }
   | { op: 'again'; count: number; start: number; min: number; head: number }
   | { op: 'look'; negate: boolean; next: number }
@@ -44,7 +44,7 @@ export type Program = {
   isWord: CharTest
 }
 
-/** @throws Error for syntax that no regular expression of a reader uses, namely strings in a class with the flag v. */
+/** @throws Error for syntax that no tested regular expression uses, namely strings in a class with the flag v. */
 export function compile(source: string, flags: string): Program {
   return new Compiler(source, flags).program()
 }
@@ -178,8 +178,8 @@ class Compiler {
   readonly #tests = new Map<string, CharTest>()
 
   /**
-   * Tests single characters with the native engine, so that classes, properties and letter case behave exactly as in
-   * the native engine.
+   * Tests single characters with the native engine, so that classes, properties and letter case behave exactly as
+   * there.
    */
   #test(raw: string): CharTest {
     const known = this.#tests.get(raw)

@@ -10,8 +10,8 @@ export type Found = { steps: number; match: readonly number[] | null }
 
 /**
  * Finds the first match of a regular expression at position `from` or later.
- * @returns the start and the end of the whole match and of each capture group, in the field `match`. The number -1
- * stands for a capture group that matched nothing.
+ * @returns in the field `match` the start and the end of the whole match and of each capture group. The number -1
+ * stands for a group that matched nothing.
  * @throws {TooManyStepsError} if the search takes more than `stepsMax` steps
  */
 export function search(
@@ -46,11 +46,11 @@ class Matcher {
   readonly #text: string
   readonly #stepsMax: number
   /**
-   * Holds the frames to which the backtracking search can return. A repetition of one character has only one frame, and
-   * the position in this frame moves by one character at a time.
+   * Holds the frames to which the backtracking search can return. A repetition of one character has one frame, whose
+   * position moves by one character at a time.
    */
   readonly #stack: number[] = []
-  /** Holds each changed register, followed by the old value of the register. */
+  /** Holds each changed register, and after it the old value of the register. */
   readonly #trail: number[] = []
 
   constructor(program: Program, text: string, stepsMax: number) {
@@ -123,8 +123,7 @@ class Matcher {
           this.#set(one.start, pos)
           break
         case 'again':
-          // If a loop of a regular expression has run its minimum of iterations, a further iteration that matches
-          // nothing fails (ECMA-262, RepeatMatcher).
+          // After the minimum number of iterations, an iteration that matches nothing fails (ECMA-262, RepeatMatcher).
           holds = pos !== this.registers[one.start] || this.registers[one.count]! <= one.min
           at = one.head
           break

@@ -1,11 +1,11 @@
-/** Makes each search with a regular expression count the steps of a backtracking engine. */
+/** Replaces each search with a regular expression by one that counts the steps of a backtracking engine. */
 import { add, counts, uncounted } from '../counter.ts'
 import { compile, type Program } from './regexProgram.ts'
 import { search } from './regexRun.ts'
 
 /**
- * Sets the maximum number of steps of a regular expression search. A regular expression that takes more steps than this
- * number counts as exponential.
+ * Sets the maximum number of steps of a regular expression search. A search that takes more steps counts as
+ * exponential.
  */
 const STEPS_MAX = 5_000_000
 
@@ -22,14 +22,14 @@ function programOf(regex: RegExp): Program {
 }
 
 /**
- * Lists the regular expression searches in which the counting matcher and the native engine disagree. If a matcher
- * disagrees with the native engine, its step count is meaningless.
+ * Lists the regular expression searches in which the counting matcher and the native engine disagree. Their step counts
+ * are meaningless.
  */
 export const differences: string[] = []
 
 /**
  * Counts the steps of every regular expression search. By ECMA-262, `test`, `match`, `matchAll`, `replace`, `search`
- * and `split` call the method `exec` even if a program has replaced it.
+ * and `split` call the method `exec`, even a replaced one. Therefore it is enough to replace `exec`.
  */
 export function countRegexes(): void {
   const native = RegExp.prototype.exec

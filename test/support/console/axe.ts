@@ -26,7 +26,7 @@ export async function violations(
   )
 }
 
-/** Checks a console screen by all axe rules in the light theme, and by the colour rules in the dark theme. */
+/** Checks a console screen with all axe rules in the light theme, and with the colour rules in the dark theme. */
 export async function judge({ page }: Pick<ConsolePage, 'page'>, name: string): Promise<void> {
   await screenshot(page, `${name}-light`)
   expect([name, await violations({ page })]).toEqual([name, []])

@@ -9,15 +9,17 @@ const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const ARTEFACTS = join(import.meta.dir, '../../artefacts')
 
 /**
- * Tells whether Chromium is installed. If Chromium is not installed, the tests that need Chromium are skipped with a
- * notice.
+ * Tells whether Chromium is installed. If not, the tests that need it are skipped with a notice.
  */
 export const hasBrowser = existsSync(CHROMIUM)
 if (!hasBrowser) {
   process.stderr.write(`no Chromium at ${CHROMIUM} (CHROMIUM names another): skipping its tests\n`)
 }
 
-/** Limits each wait of a page to the limit of `waitFor`. A test has a higher limit, so that the error names the wait. */
+/**
+ * Limits each wait of a page to the limit of `waitFor`. The limit of a test is higher, so that the error names the wait
+ * and not the test.
+ */
 const ACTION_LIMIT_MS = 60_000
 
 const FLAGS = [
@@ -101,7 +103,7 @@ export async function settled(page: Page): Promise<void> {
   await page.locator('.loading').first().waitFor({ state: 'detached' })
 }
 
-/** Waits until the page has run the work of a finished response, and has drawn two frames since. */
+/** Waits until the page has handled a finished response and has drawn two frames afterwards. */
 export const drawn = (page: Page): Promise<unknown> =>
   page.evaluate(`new Promise((done) =>
     setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done))))`)
@@ -110,7 +112,7 @@ export const drawn = (page: Page): Promise<unknown> =>
 export async function screenshot(page: Page, name: string): Promise<void> {
   if (!process.env.SCREENSHOTS) return
   mkdirSync(ARTEFACTS, { recursive: true })
-  // A modal dialog covers only the visible part of the page, so the screenshot of a dialog shows only that part.
+  // A modal dialog covers only the visible part of the page, so its screenshot shows only this part.
   const fullPage = (await page.getByRole('dialog').count()) === 0
   await page.screenshot({ path: join(ARTEFACTS, `${name}.png`), fullPage })
 }

@@ -20,7 +20,7 @@ export type ConsoleClient = {
   delete(path: string, headers?: Record<string, string | null>): Promise<Answer>
 }
 
-/** Makes a client of `/console/api` with the given cookie. The client omits a header whose given value is null. */
+/** Makes a client of `/console/api` with the given cookie. A header whose given value is null is left out. */
 export function consoleClient(url: string, cookie: string): ConsoleClient {
   const call = async (
     method: string,

@@ -9,7 +9,7 @@ const toBuffer = (part: number | Uint8Array) =>
   Buffer.from(typeof part === 'number' ? [part] : part)
 const sha256 = (data: Uint8Array | string) => createHash('sha256').update(data).digest()
 
-/** The flags of authenticator data (WebAuthn §6.1): the user is present and verified. */
+/** Holds the flags of authenticator data (WebAuthn §6.1): the user is present and verified. */
 const USER_VERIFIED = 0x05
 const WITH_CREDENTIAL = 0x40
 
@@ -18,7 +18,7 @@ export function newDevicePasskey(origin: string) {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const { x, y } = publicKey.export({ format: 'jwk' })
   const coordinates = [x, y].map((coordinate) => Buffer.from(coordinate!, 'base64url'))
-  // The CBOR of the COSE_Key {1: 2, 3: -7, -1: 1, -2: x, -3: y}.
+  // Writes the CBOR of the COSE_Key {1: 2, 3: -7, -1: 1, -2: x, -3: y}.
   const head = [0xa5, 1, 2, 3, 0x26, 0x20, 1]
   const coseKey = bytes(...head, 0x21, 0x58, 32, coordinates[0]!, 0x22, 0x58, 32, coordinates[1]!)
   const id = randomBytes(16)
@@ -46,7 +46,7 @@ export function newDevicePasskey(origin: string) {
       const flags = USER_VERIFIED | WITH_CREDENTIAL
       const authData = bytes(party, flags, counter, aaguid, 0, id.length, id, coseKey)
       const wrong = sign('sha256', randomBytes(32), privateKey)
-      // The CBOR of {fmt, attStmt, authData}.
+      // Writes the CBOR of {fmt, attStmt, authData}.
       const statement = isForged
         ? bytes('fpacked', 'gattStmt', 0xa2, 'calg', 0x26, 'csig', 0x58, wrong.length, wrong)
         : bytes('dnone', 'gattStmt', 0xa0)

@@ -26,8 +26,7 @@ export async function addDeliveries(
 }
 
 /**
- * Returns the texts of a table column in the console. If a table row is being rendered again at this moment, its text
- * is left out.
+ * Returns the texts of a table column in the console. A row that is being rendered at this moment is left out.
  */
 export const cellsOf = (page: Page, table: string, column: string): Promise<string[]> =>
   page

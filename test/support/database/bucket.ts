@@ -12,8 +12,7 @@ const NAME = 'mail'
 const ACCOUNT = 'S3RVER'
 
 /**
- * Describes a bucket on a real S3-compatible server. A proxy stands before the server, and the test can cut the
- * connections of the proxy.
+ * Describes a bucket on a real S3-compatible server, behind a proxy whose connections the test can cut.
  */
 export type Bucket = AsyncDisposable & {
   proxy: TcpProxy
@@ -79,8 +78,8 @@ export async function startBucket(): Promise<Bucket> {
 }
 
 /**
- * Lets the server answer a PUT only after the object is in its file. The server s3rver would respond before that
- * moment, so that a reader could get no object or an empty object.
+ * Makes the server answer a PUT only after the object is in its file. s3rver would answer earlier, so a reader could
+ * get no object or an empty one.
  */
 function answerAfterWrite({ store }: S3rver): void {
   const put = store.putObject.bind(store)

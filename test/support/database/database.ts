@@ -8,9 +8,9 @@ export const TEMPLATE_DATABASE = 'purser_template'
 export type TestDatabase = AsyncDisposable & { url: string; pool: Pool }
 
 /**
- * Creates a separate database for one test file, as a clone of the migrated template. Disposal of this object drops the
- * database.
- * @param template names the cloned database. The value `template0` makes a database without the schema.
+ * Creates a separate database for one test file, as a clone of the migrated template. The disposal of this object drops
+ * the database.
+ * @param template names the database to clone. With `template0`, the new database has no schema.
  */
 export async function createTestDatabase(
   template: typeof TEMPLATE_DATABASE | 'template0' = TEMPLATE_DATABASE,

@@ -1,7 +1,7 @@
 import { test } from 'bun:test'
 
 /**
- * Tells whether the whole test suite runs (`npm run test:all`). `npm test` runs only one test of each long family of
+ * Tells whether the whole test suite runs (`npm run test:all`). `npm test` runs only some tests of each long family of
  * similar tests.
  */
 export const isWhole = process.env.TEST_WHOLE === '1'
@@ -13,7 +13,7 @@ export const some = <Case>(cases: readonly Case[], representatives = 1): readonl
 /** Returns the number of test cases: `whole` if the whole suite runs, and `short` if `npm test` runs. */
 export const amount = (whole: number, short: number): number => (isWhole ? whole : short)
 
-/** Declares a long test that `npm test` omits. Another test of the same family runs in `npm test` instead. */
+/** Declares a long test that `npm test` omits, because it runs another test of the same family instead. */
 export const testWhole: Pick<typeof test, 'skipIf'> &
   ((...given: Parameters<typeof test>) => void) = Object.assign(
   (...given: Parameters<typeof test>) => void (isWhole && test(...given)),

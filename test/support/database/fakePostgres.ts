@@ -1,6 +1,6 @@
 /**
- * Stands in for a PostgreSQL server of an old version that cannot be installed on the test machine. The fake PostgreSQL
- * server can only report its version.
+ * Replaces a PostgreSQL server of an old version that cannot be installed on the test machine. The fake server can only
+ * report its version.
  */
 import { type AddressInfo, createServer } from 'node:net'
 
@@ -31,7 +31,9 @@ const column = (name: string, type: number) =>
 const TEXT = 25
 const INT4 = 23
 
-/** Starts a fake PostgreSQL that answers every query with the text `version` and the same version as a number. */
+/**
+ * Starts a fake PostgreSQL server that answers every query with the text `version` and the same version as a number.
+ */
 export async function startFakePostgres({ version }: { version: string }): Promise<FakePostgres> {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const values = [version, String(major * 10_000 + minor)].map((value) => Buffer.from(value))

@@ -15,25 +15,23 @@ export type PostgresProxy = AsyncDisposable & {
   /** Holds the URL of the same database through this proxy. */
   url: string
   /**
-   * Cuts one database connection a single time, at the round trip with the given number, counted from now on. The next
-   * round trip has the number 1. The round trips of all connections are counted together, in the order in which the
-   * clients send them.
-   * @param only is a function that decides which round trips are counted. A round trip for which the function returns
-   * false is not counted.
+   * Cuts one database connection once, at the round trip with the given number, counted from now on. The next round
+   * trip has the number 1. The round trips of all connections are counted together, in the order in which the clients
+   * send them.
+   * @param only decides which round trips are counted. A round trip for which it returns false is not counted.
    */
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
-  /** Cancels a planned cut of a connection if the round trip of the cut has not come yet. */
+  /** Cancels a planned cut of a connection if its round trip has not come yet. */
   disarm(): void
   /**
    * Ends every connection and refuses new connections until `accept` is called.
-   * @param only is a function that gets the start-up message of a connection. A connection for which the function
-   * returns false continues.
+   * @param only gets the start-up message of a connection. A connection for which it returns false continues.
    */
   refuse(only?: (startup: string) => boolean): void
   accept(): void
   /**
-   * Holds the SQL statement of the round trip at which the proxy cut the connection. Null means that the proxy has not
-   * yet cut a connection.
+   * Holds the SQL statement of the round trip at which the proxy cut the connection, or null if no connection was cut
+   * yet.
    */
   cutStatement: string | null
   /** Counts the round trips of all connections through the proxy. */
@@ -42,7 +40,7 @@ export type PostgresProxy = AsyncDisposable & {
 
 type Cut = { left: number; moment: CutMoment; only: (sent: string) => boolean }
 
-/** The first message of a connection lacks the type byte. Sets the length of this type byte. */
+/** Sets the length of the type byte of a message. The first message of a connection lacks this byte. */
 const TYPE_BYTES = 1
 const LENGTH_BYTES = 4
 
@@ -142,7 +140,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
 }
 
 /**
- * Calls the callback for each whole message of a PostgreSQL stream. If `typed` is true, the first message also begins
+ * Calls the callback for each whole message of a PostgreSQL stream. `typed` tells whether the first message also begins
  * with a type byte.
  */
 function splitMessages(

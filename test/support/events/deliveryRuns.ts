@@ -33,9 +33,9 @@ export async function newEndpointDelivery(
 export type RunOptions = {
   /** Holds the number of the delivery attempt that the job names. */
   attempt?: number | undefined
-  /** Holds a function that the test runs while the delivery attempt waits until it may send. */
+  /** Holds a function that the test runs while the delivery attempt waits for permission to send. */
   meanwhile?: (() => Promise<unknown>) | undefined
-  /** Holds the number of milliseconds for which the delivery attempt is not allowed to send. */
+  /** Holds the milliseconds for which the delivery attempt must not send. */
   returnInMs?: number
   allowPrivate?: boolean
 }

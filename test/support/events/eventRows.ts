@@ -22,8 +22,8 @@ export async function newWebhook(
 }
 
 /**
- * Creates a webhook delivery that waits for its first attempt, without a job. The row has no job, so that every queued
- * job comes from the function under test.
+ * Creates a webhook delivery that waits for its first attempt. The delivery has no job, so that every queued job comes
+ * from the function under test.
  */
 export async function newDelivery(
   pool: Pool,
@@ -41,8 +41,7 @@ export async function newDelivery(
 }
 
 /**
- * Returns the result of a delivery attempt whose response had the status 503. The values in `changes` replace parts of
- * the result.
+ * Returns the result of a delivery attempt whose response had the status 503. `changes` replaces parts of the result.
  */
 export const attemptOf = (
   deliveryId: string,
@@ -76,7 +75,7 @@ export async function queuedAttempt(
   return rows[0] ?? null
 }
 
-/** While `work` runs, the job queue loses every job that `work` adds. */
+/** Runs `work` while the job queue loses every job that `work` adds. */
 export async function withLostJobs<Result>(
   pool: Pool,
   work: () => Promise<Result>,

@@ -8,8 +8,8 @@ type Received = {
   headers: IncomingHttpHeaders
   body: Buffer
   /**
-   * The fields hold the times at which the receiver got the head of the request and sent the response, in milliseconds
-   * of performance.now().
+   * Hold two times in milliseconds of performance.now(): when the receiver got the head of the request, and when it
+   * sent the response.
    */
   atMs: number
   answeredMs: number

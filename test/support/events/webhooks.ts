@@ -55,7 +55,7 @@ export async function sendEvent(
   return id
 }
 
-/** Waits until the webhook delivery has `attempts` ended attempts. @returns the delivery in the form of the API */
+/** Waits until `attempts` attempts of the webhook delivery have ended. @returns the delivery in the form of the API */
 export const waitForAttempts = (agent: Agent, deliveryId: string, attempts: number): Promise<any> =>
   waitFor(`${attempts} attempts of ${deliveryId}`, async () => {
     const { body } = await agent.get(`/v0/webhooks/deliveries/${deliveryId}`)

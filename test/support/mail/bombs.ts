@@ -1,6 +1,6 @@
 /**
- * Builds small files whose content grows huge or never ends when a program reads them. The repository contains none of
- * these files with huge content, because the test builds them.
+ * Builds small files whose content becomes huge or endless when a program reads them. The tests build these files, so
+ * that the repository contains none of them.
  */
 import { deflateRawSync } from 'node:zlib'
 import { strToU8, zipSync } from 'fflate'
@@ -30,8 +30,8 @@ function inflating(name: string, bytes: number, others: Record<string, string> =
 }
 
 /**
- * Replaces the content of an empty zip entry by the given compressed bytes. The local header and the central directory
- * of the zip are changed to fit the new content.
+ * Replaces the content of an empty zip entry by the given compressed bytes. Changes the local header and the central
+ * directory of the zip accordingly.
  */
 function withEntry(
   whole: Buffer,
@@ -111,8 +111,8 @@ const sheet = (): Buffer => {
 }
 
 /**
- * Builds a PDF file from the given objects. The first object is the catalog of the PDF file. If `table` is false, the
- * cross-reference table of the PDF file is wrong.
+ * Builds a PDF file from the given objects, of which the first is the catalog. If `table` is false, the cross-reference
+ * table is wrong.
  */
 function pdf(objects: readonly string[], { table = true } = {}): Buffer {
   let text = '%PDF-1.7\n'
@@ -174,7 +174,7 @@ function nestedMails(depth: number): Buffer {
   return Buffer.from(mail)
 }
 
-/** Maps a description to the function that builds the file with a huge content. */
+/** Maps a description to the function that builds the described file. */
 export const BOMBS: Record<string, () => Bomb> = {
   'zips in zips': () => ({ filename: 'nested.zip', content: nestedZips(12) }),
   'entries that share their bytes': () => ({

@@ -1,7 +1,7 @@
 /**
- * Reads mails, replies and conversations that people wrote without having seen the code. The project’s own sets of
- * mails are in test/fixtures. Public sets of mails may be in the folder `../shared/fixtures` beside the project. `npm
- * test` reads the project’s own sets of mails, and the whole suite reads all sets.
+ * Reads mails, replies and conversations that people wrote without having seen the code. The project’s own sets are in
+ * test/fixtures. Public sets may be in the folder `../shared/fixtures` beside the project. `npm test` reads the
+ * project’s own sets, and the whole suite reads all sets.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const OWN = join(import.meta.dir, '../../fixtures')
 const PUBLIC = join(import.meta.dir, '../../../../shared/fixtures')
 
 /**
- * Describes a set of test mails from one folder. The name of the test for this set of mails contains the text `name`.
+ * Describes a set of test mails from one folder. The names of its tests contain the text `name`.
  */
 type Corpus<Item, Name = 'own' | 'public'> = { name: Name; items: Item[] }
 
@@ -37,8 +37,8 @@ export const mailCorpora = (): Corpus<string>[] =>
   )
 
 /**
- * Describes a test mail with its expected reply text. The field `alt` contains other accepted reply texts. The tier of
- * a test mail is `core` if all conventions agree about its reply text.
+ * Describes a test mail with its expected reply text. `alt` holds other accepted reply texts. The tier is `core` if all
+ * conventions agree about the reply text.
  */
 export type ReplyCase = {
   id: string
@@ -62,8 +62,8 @@ export function readReplies(path: string): ReplyCase[] {
 /**
  * Returns the sets of test mails that are replies. The set `edges` contains attribution lines that are joined or cut,
  * unlisted devices and odd characters. For each case, the set also contains similar mails without the case. The tests
- * leave out those replies of the set `sealed a` that answer between quoted lines. The author of the set omitted the
- * quoted questions, but docs/contract.md keeps these questions.
+ * leave out those replies of the set `sealed a` that answer between quoted lines, because their author omitted the
+ * quoted questions, which docs/contract.md keeps.
  */
 export const replyCorpora = (): Corpus<
   ReplyCase,
@@ -80,8 +80,8 @@ export const replyCorpora = (): Corpus<
 ]
 
 /**
- * Holds the messages of a test case in the order in which they arrive. For each thread, `expected` lists the keys of
- * its messages. If it is not certain which threads are right, the field `must` is false.
+ * Holds the messages of a test case in the order of their arrival. For each thread, `expected` lists the keys of its
+ * messages. If the right threads are uncertain, `must` is false.
  */
 export type ThreadScenario = {
   id: string

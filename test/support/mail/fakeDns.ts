@@ -8,7 +8,7 @@ export type Zone = {
   failing?: string[]
 }
 
-/** Makes a fake DNS server that answers from a zone. The zone may change between two answers. */
+/** Makes a fake DNS server that answers from a zone, which the test may change at any time. */
 export function fakeDns(zone: Zone): Dns {
   const look = async <Record>(
     table: Readonly<globalThis.Record<string, Record[]>> = {},

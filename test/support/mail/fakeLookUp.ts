@@ -1,8 +1,8 @@
 import type { LookUp } from '../../../workers/mail/lookUp.ts'
 
 /**
- * Holds DNS records by name and type, such as `{ 'example.com TXT': [['v=spf1 -all']] }`. If the value is an Error, the
- * DNS look-up fails with this error.
+ * Holds DNS records by name and type, such as `{ 'example.com TXT': [['v=spf1 -all']] }`. A lookup whose value is an
+ * Error fails with this error.
  */
 export type Zone = Record<string, unknown[] | Error>
 

@@ -19,7 +19,7 @@ export async function heldAgent(
   return agent
 }
 
-/** Reads the whole approval request of a held mail. */
+/** Reads the whole approval request of a mail. */
 export const requestOf = (service: TestService, agent: Agent, messageId: string): Promise<any> =>
   waitFor(`the request of ${messageId}`, async () => {
     for (const state of ['waiting', 'approved', 'rejected', 'withdrawn', 'expired']) {

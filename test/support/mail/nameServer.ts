@@ -29,16 +29,15 @@ const FORGED: Answer[] = [{ type: 'TXT', name: 'forged.test', data: ['forged'] }
 const JUNK = Buffer.from([1, 2, 3])
 
 /**
- * Starts a real DNS server on the loopback interface. The DNS server recurses only if the query asks for recursion, and
- * answers with names in lower case. If an answer is larger than the UDP size of the client, the DNS server sends it
- * only over TCP, in pieces.
+ * Starts a real DNS server on the loopback interface. It recurses only if the query requests recursion, and answers
+ * with names in lower case. An answer above the client's UDP size is sent only over TCP, in pieces.
  *
  * The beginning of a name chooses the answer:
- * - `broken`, also after labels such as `_dmarc`, fails, `shaky` fails for the first query, and `half` fails for AAAA;
- * - the name server never answers queries for `silent`, and does not answer the first query for `lost`;
+ * - `broken`, also after labels such as `_dmarc`, fails; `shaky` fails for the first query; and `half` fails for AAAA;
+ * - `silent` never gets an answer, and `lost` gets no answer to the first query;
  * - over TCP, `closed` closes the connection, `mute` stays silent, and `forged` and `junk` send an invalid answer.
  *
- * Before each answer to a TXT question, the DNS server sends the forged answers of an attacker who guesses query ids.
+ * Before each answer to a TXT query, the DNS server sends forged answers, as an attacker who guesses query ids would.
  * @param records holds the DNS records that the server answers with. The records may change while the server runs.
  */
 export async function startNameServer(
@@ -67,8 +66,8 @@ export async function startNameServer(
         : whole
     if (type !== 'TXT') return send(answered)
     const forged: Packet = { ...answer, flags: 0x180, answers: FORGED }
-    // The first forged DNS answer comes from an address that is not the address of the name server. The other forged
-    // DNS answers are sent after the first forged answer.
+    // The first forged answer comes from an address other than the address of the name server. The other forged answers
+    // follow.
     stranger.send(encode(forged), from.port, from.address, () => {
       send(JUNK)
       send(encode({ ...forged, type: 'query' }))
@@ -122,8 +121,7 @@ const sizeFor = ({ additionals }: Packet): number => {
 }
 
 /**
- * Writes a text piece by piece, as a network may deliver the text, so that the client reads each piece before the next
- * piece comes.
+ * Writes a text piece by piece, as a network may deliver it, so that the client reads each piece before the next comes.
  */
 async function inPieces(socket: Socket, pieces: readonly Uint8Array[]): Promise<void> {
   for (const piece of pieces) {

@@ -39,8 +39,8 @@ export const untilStatus = (agent: Agent, messageId: string, wanted: string): Pr
 /** Makes the next attempt to send a message due now. */
 export async function hurry({ database }: TestService, messageId: string): Promise<void> {
   const message = `(select row from messages where message_id = $1 and direction = 'sent')`
-  // The service locks the database row of the mail before the rows of its recipients. A single statement for mails and
-  // recipients would not lock the row of the mail before the rows of its recipients.
+  // The service locks the row of the mail before the rows of its recipients. One statement for both tables would not
+  // keep this order.
   await transaction(database.pool, async (db) => {
     await db.query(
       `update outbound_mails set next_attempt_at = clock_timestamp() where message_row = ${message}`,

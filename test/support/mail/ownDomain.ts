@@ -27,8 +27,7 @@ export async function addVerifiedDomain(
   publish(zone, body.records)
   await waitFor(`${domain} to be verified`, async () => {
     // A DNS check that is already running has not seen the new records, and the next regular check would come only
-    // after a minute. The test asks for a new DNS check, because a check that is already running has not seen the new
-    // records.
+    // after a minute. Therefore the test requests a new check.
     await platform.post(`${path}/verify`)
     return (await platform.get(path)).body.status === 'verified'
   })

@@ -17,8 +17,7 @@ export type RawMail = {
   atS?: number
   spf?: string
   /**
-   * Holds the value of the HTTP header purser-envelope. By default the value of the header purser-envelope is made of
-   * `from`, `to` and `spf`.
+   * Holds the value of the HTTP header purser-envelope. By default, this value is made of `from`, `to` and `spf`.
    */
   envelope?: string
 }

@@ -11,10 +11,10 @@ type SunkMail = {
   to: string[]
   raw: string
   email: Email
-  /** Tells whether the mail arrived over TLS. The field `helo` is the name that the SMTP client sent in EHLO. */
+  /** Tells whether the mail arrived over TLS. `helo` is the name that the SMTP client sent in EHLO. */
   secure: boolean
   helo: string
-  /** Holds the server name (SNI) that the client sent, or undefined if the client sent no server name. */
+  /** Holds the server name (SNI) that the client sent, or undefined without a server name. */
   servername: string | undefined
   /** Holds the time when the data of the SMTP message began, in milliseconds of performance.now(). */
   beganMs: number
@@ -34,7 +34,7 @@ export type Sink = AsyncDisposable & {
    * the SMTP reply to the message waits for its result.
    */
   refuseData: () => Refusal | null | Promise<Refusal | null>
-  /** Counts the SMTP connections that the server accepted. */
+  /** Counts the SMTP connections that the server has accepted. */
   connections: number
   /** Returns the number of SMTP connections that are open now. */
   open(): number
@@ -46,9 +46,9 @@ export type SinkOptions = {
   host?: string
   /** If this setting is true, the SMTP server offers STARTTLS with an untrusted certificate. */
   tls?: boolean
-  /** If this setting has a certificate, the SMTP server offers STARTTLS with this certificate. */
+  /** If this setting holds a certificate, the SMTP server offers STARTTLS with it. */
   certificate?: Certificate
-  /** Holds the size of the largest accepted message, which SIZE announces. */
+  /** Sets the size of the largest accepted message, which the server announces by SIZE. */
   bytesMax?: number
 }
 
@@ -86,7 +86,7 @@ export async function startSink({
       try {
         for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
       } catch {
-        // The client closed the connection before the end of its message.
+        // The client has closed the connection before the end of its message.
         return
       }
       const refused = await sink.refuseData()

@@ -52,7 +52,7 @@ export async function newCode(pool: Pool, grantId: string, clientId: string): Pr
   return code
 }
 
-/** Exchanges the authorization code of a grant. The values in `changes` replace parameters of the exchange. */
+/** Exchanges the authorization code of a grant. `changes` replaces parameters of the exchange. */
 export const exchange = (
   pool: Pool,
   { code, clientId }: Grant,
@@ -83,7 +83,7 @@ export const refresh = (
 ): Promise<TokenPair | TokenFault> =>
   refreshTokens(pool, { token, clientId: grant.clientId, scopes }, 'req_1')
 
-/** Moves the first exchange of a refresh token back, so that another exchange counts as reuse. */
+/** Makes the first exchange of a refresh token look older, so that another exchange counts as reuse. */
 export const ageExchange = (pool: Pool, token: string) =>
   pool.query(
     `update oauth_tokens set rotated_at = rotated_at - interval '61 seconds' where token_hash = $1`,

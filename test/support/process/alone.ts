@@ -1,6 +1,6 @@
 /**
- * Marks tests that measure time or memory of the service. `test/main.ts` runs each file that imports this module in a
- * separate process, one file after the other, while no other test runs.
+ * Marks test files that measure time or memory of the service. `test/main.ts` runs each of these files in a separate
+ * process, one after another, while no other test runs.
  */
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Returns the CPU time that `work` takes, in milliseconds. The CPU time of other processes is not counted, so that no
- * test fails because the machine is busy.
+ * Returns the CPU time of `work` in milliseconds. The time of other processes does not count, so that no test fails
+ * because the machine is busy.
  */
 export function cpuMsOf(work: () => unknown): number {
   const before = process.cpuUsage()

@@ -5,8 +5,7 @@ import {
 } from '../database/postgresProxy.ts'
 
 /**
- * A run with a cut connection may need more database round trips than a run without a cut, for retries and polls. Sets
- * the maximum number of these additional round trips.
+ * Sets how many additional database round trips a run with a cut connection may need at most, for retries and polls.
  */
 const MARGIN = 4
 

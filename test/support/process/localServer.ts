@@ -26,7 +26,7 @@ export async function listen(server: Server): Promise<number> {
 export const serve = (listener: RequestListener) => listen(createHttpServer(listener))
 
 /**
- * Starts a local TCP server. The function `onSocket` gets each connection and writes every byte of the response itself.
+ * Starts a local TCP server. `onSocket` gets each connection and writes every byte of the response itself.
  */
 export async function serveRaw(onSocket: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>()

@@ -36,8 +36,7 @@ export function startCommand(
 ): ServiceProcess {
   const { PATH = '', HOME = '', MUTANTS_REACH } = process.env
   const reach = MUTANTS_REACH === undefined ? {} : { MUTANTS_REACH }
-  // The output of the process goes to files, because a pipe that a process shares with its children can lose the last
-  // lines.
+  // The output of the process goes to files. A pipe that a process shares with its children could lose the last lines.
   const folder = mkdtempSync(join(tmpdir(), 'purser-output-'))
   const [stdoutFile, stderrFile] = [join(folder, 'stdout'), join(folder, 'stderr')]
   const files = [openSync(stdoutFile, 'a'), openSync(stderrFile, 'a')] as const
@@ -76,8 +75,7 @@ export const printed = (process: ServiceProcess, pattern: RegExp): Promise<RegEx
 
 /**
  * Finds a free port for a process that must know its port before its start. The port is below the ports that the system
- * assigns by itself (32768 and above), because another test’s connection could take such a port before the process
- * starts.
+ * assigns (32768 and above), because a connection of another test could take such a port before the process starts.
  */
 export async function freePort(): Promise<number> {
   const port = randomInt(10_000, 32_768)

@@ -8,8 +8,8 @@ const ROOT = join(import.meta.dir, '../../..')
 const git = (...args: string[]) => Bun.spawnSync(['git', ...args], { cwd: ROOT })
 
 /**
- * Tells whether the git repository has the commit. A shallow clone lacks old commits, and the caller of this function
- * then reports that it skips the test.
+ * Tells whether the git repository has the commit, which a shallow clone may lack. The caller must report that it skips
+ * the test without the commit.
  */
 export const hasCommit = (commit: string): boolean =>
   git('cat-file', '-e', `${commit}^{commit}`).exitCode === 0

@@ -2,8 +2,8 @@
 const RUNS = 5
 
 /**
- * Measures something up to five times, until a measured time is below `limitMs`. A pause of the whole machine makes
- * only some of the times longer, but a defect of the service makes every time longer.
+ * Measures something up to five times, until a measured time is below `limitMs`. A pause of the machine makes only some
+ * of these times longer, whereas a defect of the service makes all of them longer.
  * @param measure does the work once, and returns its time in milliseconds
  * @returns the shortest time
  */

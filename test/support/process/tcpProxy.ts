@@ -7,8 +7,8 @@ export type TcpProxy = AsyncDisposable & {
   cut(): Promise<void>
   mend(): Promise<void>
   /**
-   * After a client has sent the given text over a connection, the proxy mutes this connection. The client of a muted
-   * connection gets no more responses, but the server still gets the data.
+   * Mutes a connection after its client has sent the given text: the client gets no more responses, but the server
+   * still gets the data.
    */
   muteOn: string | null
   /** Counts the connections that the proxy has muted. */

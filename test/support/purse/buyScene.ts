@@ -25,8 +25,8 @@ export const PAYEE = `0x${'11'.repeat(20)}`
 type Json = Record<string, unknown>
 
 /**
- * Makes the response of the fake seller to a request of the buyer. The function gets the name and the value of the
- * header with a payment or a sign-in as one text, or null if there is no such header.
+ * Makes the response of the fake seller to a request of the buyer. The function gets the header with a payment or a
+ * sign-in (name and value) as one text, or null if there is none.
  */
 type Answer = (request: Request, paid: string | null) => Response | Promise<Response>
 
@@ -175,7 +175,7 @@ export async function startBuyScene(): Promise<BuyScene> {
   return scene
 }
 
-/** Makes the shop ask for a payment, and serve its content after the payment. */
+/** Makes the shop demand a payment, and serve its content after the payment. */
 export function openShop(shop: Shop): void {
   shop.heard = []
   shop.ask = () => challenge()

@@ -1,6 +1,5 @@
 /**
- * Starts an MCP server over the streamable HTTP transport. The test itself decides the response of the MCP server to
- * each call of its tool.
+ * Starts an MCP server over the streamable HTTP transport. The test decides its response to each tool call.
  */
 
 type Json = Record<string, unknown>

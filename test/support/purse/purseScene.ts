@@ -85,15 +85,15 @@ export async function newBuyer(
 }
 
 /**
- * Returns two API clients: the agent pays from the purse (wallet) of its project, and the owner sets the mandates
- * (limits on payments).
+ * Returns two API clients: for the agent, which pays from the purse (wallet) of its project, and for the owner, who
+ * sets the mandates (limits on payments).
  */
 export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof Agent | 'address'> {
   const base = `/v0/platform/projects/${agent.project.id}`
   const read = async <Found>(client: Client, path: string): Promise<Found> =>
     waitFor(`a response of ${path}`, async () => {
       const { status, body } = await client.get(path)
-      // A busy service refuses a request with status 503. Without this check, the error would count as a purchase.
+      // A busy service refuses a request with status 503. Without this check, the error would be treated as a purchase.
       if (status === 503) return null
       if (status !== 200) throw new Error(JSON.stringify(body))
       return body
@@ -290,7 +290,7 @@ const TRANSFER = parseAbiItem(
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 )
 
-/** Returns the sum that an address has paid on the chain, in atomic units. */
+/** Returns the total that an address has paid on the chain, in atomic units. */
 export async function paidBy({ client }: TestTill, address: Address): Promise<bigint> {
   const logs = await client.getLogs({
     address: SEPOLIA.usdcAddress,

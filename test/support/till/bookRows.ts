@@ -2,14 +2,14 @@
 import type { Pool } from '../../../sql/db.ts'
 import { newHash, newPayment, settle } from './tillRows.ts'
 
-/** Makes a payment that was settled at the given time by a transaction of somebody else. */
+/** Makes a payment that a stranger's transaction settled at the given time. */
 export async function settledAt(pool: Pool, projectId: string, time: Date): Promise<string> {
   const id = await newPayment(pool, { projectId })
   await settle(pool, id, newHash(), { settledAt: time })
   return id
 }
 
-/** Stores a refund that a seller sent by hand and that was paid at the given time. */
+/** Stores a refund that a seller paid by hand at the given time. */
 export async function refundedAt(
   pool: Pool,
   { paymentId, time, state = 'spent' }: { paymentId: string; time: Date; state?: string },

@@ -1,6 +1,6 @@
 /**
- * Makes smart wallets (ERC-1271) that accept any signature as valid. When the test commands it, the smart wallets use
- * up all the gas, for which the service's gas wallet pays.
+ * Makes smart wallets (ERC-1271) that accept any signature as valid. On command of the test, they use up all the gas,
+ * for which the service's gas wallet pays.
  */
 import { type Address, concat, type Hex, numberToHex, size, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -14,14 +14,14 @@ const ACCEPT: Hex = '0x631626ba7e60e01b60005260206000f3'
 const BURN: Hex = '0xfe'
 
 /**
- * Holds the contract code of a wallet that accepts a signature while GASPRICE is 0, as in a simulated call without
- * fees. If GASPRICE is not 0, the wallet uses up all gas.
+ * Holds the contract code of a wallet that accepts a signature only while GASPRICE is 0, as in a simulated call without
+ * fees. Otherwise, the wallet uses up all gas.
  */
 export const FREE_CALL_ONLY: Hex = concat(['0x3a15600657', BURN, '0x5b', ACCEPT])
 
 /**
  * Makes the contract code of a wallet that always accepts a signature. Each variant has different bytes after its code,
- * so that each variant has a different code hash.
+ * and so a different code hash.
  */
 export const acceptAll = (variant = 0): Hex =>
   concat([ACCEPT, variant === 0 ? '0x' : numberToHex(variant, { size: 1 })])
@@ -58,15 +58,14 @@ export async function deployCode(client: DevnetClient, code: Hex): Promise<Addre
 }
 
 /**
- * Returns the payment header for a payment by a wallet contract. The signature is not one that a private key could have
- * made.
+ * Returns the header of a payment by a wallet contract. No private key could have made its signature.
  */
 export async function payFromContract(wallet: Address): Promise<string> {
   const { authorization } = await pay({ from: wallet })
   return headerOf(authorization, `0x${'ab'.repeat(66)}`)
 }
 
-/** Redeems a payment whose simulation succeeds. When the payment is in a block, its wallet uses up all gas. */
+/** Redeems a payment whose simulation succeeds, but whose wallet uses up all gas when the payment is in a block. */
 export async function burnInBlock<Answer>(
   till: Pick<TestTill, 'client'>,
   wallet: Address,

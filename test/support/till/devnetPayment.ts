@@ -75,7 +75,7 @@ export async function chainAccepts(
     args: [...transferArguments(authorization), signature],
   })
   try {
-    // The block tag `latest` would use the time of the last block, which an idle devnet mined long ago.
+    // With the block tag `latest`, the call would use the time of the last block, which an idle devnet mined long ago.
     await client.call({ to: usdc.address, data, blockTag: 'pending' })
     return true
   } catch {

@@ -4,8 +4,8 @@ import { serve } from 'bun'
 type Answer = (method: string, params: any[]) => unknown
 
 /**
- * Starts a fake RPC node of a chain. If the function `answer` returns `{error}`, the node responds with this error. If
- * the function `answer` returns a Response, the node sends this Response to the whole HTTP request.
+ * Starts a fake RPC node of a chain. If `answer` returns `{error}`, the node responds with this error. If it returns a
+ * Response, the node sends it as the response to the whole HTTP request.
  */
 export function startNode(answer: Answer) {
   const server = serve({

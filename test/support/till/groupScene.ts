@@ -1,6 +1,6 @@
 /**
- * Describes a till (the seller’s part of the service) whose worker starts only when payments already wait. The waiting
- * payments become one group. The group's transaction then waits in the transaction pool of the chain.
+ * Describes a till (the seller’s part of the service) whose worker starts only when payments already wait, so that they
+ * become one group. The group's transaction then waits in the transaction pool of the chain.
  */
 import { type Hex, parseAbi, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -29,8 +29,8 @@ export type GroupScene = AsyncDisposable & {
   /** Removes the newest block of the devnet. The transactions of the removed block return to the transaction pool. */
   reorganise(): Promise<void>
   /**
-   * Makes payment orders with authorizations that stay valid for a long time by the clock of the chain, because some
-   * tests move this clock forward.
+   * Makes payment orders with authorizations that stay valid for long, because some tests move the clock of the chain
+   * forward.
    */
   lasting(orders: readonly Order[]): Promise<Order[]>
   expiring(): Promise<Order>
@@ -45,7 +45,7 @@ export type GroupScene = AsyncDisposable & {
 export async function startGroupScene(): Promise<GroupScene> {
   const till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '50' } })
   const seller = await till.newSeller()
-  // The worker ran once and stored the state of the chain in the database, so that the API knows the chain.
+  // The worker has run once and stored the state of the chain in the database, so that the API knows the chain.
   await (await till.startWorker()).stop()
   const { client } = till
   let worker: TillWorker | null = null
@@ -66,8 +66,7 @@ export async function startGroupScene(): Promise<GroupScene> {
       await lowFee()
       await client.mine({ blocks: 1 })
       await client.setAutomine(false)
-      // The test claims the payments one by one, because a settlement group keeps the order in which its payments were
-      // claimed (stored).
+      // The test claims (stores) the payments one by one, because a settlement group keeps the order of the claims.
       const payments: WaitingPayment[] = []
       for (const order of await scene.lasting(orders)) {
         payments.push(...(await claimAll(seller, [order])))

@@ -28,8 +28,7 @@ type Moved = {
 type Place = { number: bigint; hash: Hex }
 
 /**
- * Returns the block with the given number. The hash of the block is made from its number, unless a test gives another
- * hash.
+ * Returns the block with the given number. Its hash is made from the number, unless a test gives another hash.
  */
 export const blockAt = (number: bigint, changes: Partial<Block> = {}): Block => ({
   number,
@@ -65,17 +64,17 @@ export type HandChain = Disposable & {
   /** Lists the authorizations that are used or cancelled, by nonce. */
   events: Map<Hex, { kind: 'used' | 'canceled'; payer: Address; txHash: Hex; block: bigint }>
   /**
-   * Holds the balance of each address, with the address in lower case. An address that has no entry has the balance 0.
+   * Holds the balance of each address in lower case. An address without an entry has the balance 0.
    */
   balances: Map<string, bigint>
   /**
-   * Holds the contract code of each address, with the address in lower case. Other addresses have no code. A function
-   * returns the code at the given block, or an error of the node.
+   * Holds the contract code of each address in lower case. Other addresses have no code. A function returns the code at
+   * the given block, or an error of the node.
    */
   codes: Map<string, Hex | ((block: bigint) => Hex | { error: { code: number; message: string } })>
   /** Puts a transaction into a block of the fake chain. */
   mine(txHash: Hex, block: Place, transfers: readonly Moved[], status?: 0 | 1): void
-  /** Lets the node refuse to send the receipt of a transaction, because the receipt is too large. */
+  /** Makes the node refuse to send the receipt of a transaction, because the receipt is too large. */
   withholdReceipt(txHash: Hex): void
   /** Removes a transaction from the fake chain. */
   drop(txHash: Hex): void
@@ -129,7 +128,7 @@ export function startHandChain(pool: Pool): HandChain {
       baseFeePerGas: numberToHex(baseFeePerGas),
     }
   }
-  /** Returns the block height that an RPC call names, either by a number or by the hash of a block. */
+  /** Returns the block height that an RPC call states by the number or the hash of a block. */
   const heightOf = (place: string | { blockHash: Hex }) =>
     typeof place === 'string'
       ? BigInt(place)

@@ -1,6 +1,6 @@
 /**
- * Describes a till (the seller’s part of the service) over a devnet and a database, without running workers. The test
- * itself starts every step of the till.
+ * Describes a till (the seller’s part of the service) on a devnet and a database, without workers. The test itself
+ * starts every step of the till.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -40,17 +40,17 @@ export type HandTill = AsyncDisposable & {
   chain: KnownChain
   projectId: string
   /**
-   * Claims a payment (stores it) as the API does, and stores the newest block as the block at the time of the claim.
+   * Claims (stores) a payment as the API does, and stores the newest block as the block of the claim.
    */
   claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
   payment(id: string): Promise<Payment>
   /**
-   * Reads the balances of the gas wallets and the newest block, even if the number of this block is lower than before.
+   * Reads the balances of the gas wallets and the newest block, even if the block number is lower than before.
    */
   look(): Promise<void>
-  /** Claims a payment (stores it) and sends its transaction. No watcher records the outcome of the transaction. */
+  /** Claims (stores) a payment and sends its transaction. No watcher records the outcome. */
   send(): Promise<{ id: string; txHash: Hex }>
-  /** Compares the payments with the newest block of the node and corrects them, as many times as `times` says. */
+  /** Compares the payments `times` times with the newest block of the node, and corrects them. */
   reconcile(memory: Reconciler, times?: number): Promise<void>
   /** Deletes all payments and simulated faults, and makes the devnet mine a block for each transaction again. */
   reset(): Promise<void>
@@ -110,7 +110,7 @@ export async function startHandTill(): Promise<HandTill> {
     async reconcile(memory, times = 1) {
       for (let n = 0; n < times; n++) {
         // The test reads the block directly from the node, because the simulated faults of the proxy must affect only
-        // the reconciler’s own requests.
+        // the requests of the reconciler.
         const { number, hash, parentHash, timestamp, baseFeePerGas } = await client.getBlock()
         const block = { number, hash, parentHash, timestamp, baseFeePerGas: baseFeePerGas ?? 0n }
         if (block.number >= chain.head.number) chain.head = block

@@ -1,11 +1,11 @@
 /**
- * Sends many requests that redeem a payment at once from a separate process. Bun allows at most 256 open requests.
- * Redeem requests that wait would block the other requests for which they wait.
+ * Sends many redeem requests at once from a separate process. Bun allows at most 256 open requests, so waiting redeem
+ * requests would block the other requests for which they wait.
  */
 import type { Agent } from '../service.ts'
 
 /**
- * Holds the time in milliseconds after which a redeem request fails if it gets no response. The service responds within
+ * Sets the milliseconds after which a redeem request without a response fails. The service responds within
  * SETTLEMENT_WAIT_MS.
  */
 const DEADLINE_MS = 150_000
@@ -14,8 +14,7 @@ export type Redeemed = { status: number; body: any; ms: number }
 type Order = { url: string; key: string; inFlight: number; bodies: unknown[]; insists: boolean }
 
 /**
- * Sends all request bodies to redeem payments, at most `inFlight` at a time. Returns the responses in the order of the
- * request bodies.
+ * Sends all redeem requests, at most `inFlight` at a time. Returns the responses in the order of the requests.
  * @param insists tells whether a redeem request is repeated with the same Idempotency-Key while the service responds
  * 503 or pending, as a seller may do
  */

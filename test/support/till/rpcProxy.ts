@@ -15,7 +15,7 @@ export type RpcProxy = {
   fault: Fault
   /**
    * Maps an RPC method to the error that replaces the response of the node. If `after` is set, the node still gets the
-   * call before the error is returned.
+   * call before.
    */
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
   /**
@@ -26,8 +26,8 @@ export type RpcProxy = {
   /** Maps an RPC method to a function that changes the result of the node. */
   edits: Map<string, (result: any, params: any[]) => unknown>
   /**
-   * Names an RPC method whose callers never get a response. If `after` is set, the proxy passes the call to the node
-   * before it withholds the response.
+   * Names an RPC method whose callers never get a response. If `after` is set, the proxy still passes the call to the
+   * node.
    */
   hold: { method: string; when: 'before' | 'after' } | null
   /** Counts the requests that the proxy holds back. */
@@ -80,7 +80,7 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // At this point, the node has either ended, or it has responded to a whole batch with a single error.
+      // Here the node has either ended, or has responded to a whole batch with a single error.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },

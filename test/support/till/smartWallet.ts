@@ -8,8 +8,8 @@ import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import type { DevnetClient } from '../../../workers/devnet/contracts.ts'
 
 /**
- * Holds the contract on EVM chains and on anvil that deploys other contracts at deterministic addresses. The call data
- * of this contract are the salt and the creation code.
+ * Holds a contract that deploys other contracts at predictable addresses, on EVM chains and on anvil. Its call data are
+ * the salt and the creation code.
  */
 export const FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C'
 

@@ -72,8 +72,7 @@ export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
   /**
-   * Selects the parts of the service that run besides the API and the payments workers. By default no additional part
-   * of the service runs.
+   * Selects the parts of the service that run besides the API and the payments workers. By default there are none.
    */
   parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'pool' | 'dns' | 'through' | 'resolve' | 'ca'>
   /** Puts a proxy between the workers and the devnet. */
@@ -83,7 +82,7 @@ export type TestTillOptions = {
    * wallets.
    */
   beside?: TestTill
-  /** If the option is not false, one payments worker starts. */
+  /** Tells whether one payments worker starts, which is the default. */
   worker?: boolean | WorkerOptions
 }
 

@@ -22,7 +22,7 @@ export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const
 
 let made = 0
 const newId = (prefix: string) => `${prefix}_${(++made).toString(16).padStart(24, '0')}`
-/** Makes a hash or nonce that comes after all hashes that the test made before, in sort order. */
+/** Makes a hash or nonce that sorts after all hashes that the test made before. */
 export const newHash = (): Hex => pad(toHex(++made))
 
 export async function newProject(pool: Pool): Promise<string> {
@@ -77,7 +77,7 @@ export async function newPayment(
 export const dropJobs = (pool: Pool) =>
   pool.query(`select graphile_worker.complete_jobs(array(select id from graphile_worker.jobs))`)
 
-/** Makes all jobs fail for good, as if each job had used up its last attempt. */
+/** Makes all jobs fail for good, as if each had used up its last attempt. */
 export const failJobs = (pool: Pool) =>
   pool.query('update graphile_worker._private_jobs set attempts = max_attempts')
 
@@ -158,8 +158,8 @@ export const blocked = (pool: Pool, count: number): Promise<true> =>
   })
 
 /**
- * Runs the statement `hold` in a database transaction. The database transaction stays open until every promise of
- * `meanwhile` waits for a lock.
+ * Runs the statement `hold` in a database transaction, which stays open until every promise of `meanwhile` waits for a
+ * lock.
  */
 export async function whileHeld<Result>(
   pool: Pool,
@@ -173,8 +173,8 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // The `await` at the end of the function reports a rejection of the promise for the results. Without the empty
-    // handler, a rejection before the `await` at the end of the function would count as unhandled.
+    // The `await` at the end of the function reports a rejection. The empty handler is needed because an earlier
+    // rejection would count as unhandled.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')
@@ -185,8 +185,8 @@ export async function whileHeld<Result>(
 }
 
 /**
- * Returns two lists of rows in opposite orders. Two statements that lock the rows in the order of these lists would
- * deadlock. The first two rows of the given list are the rows that the caller has locked.
+ * Returns two lists of rows in opposite orders, so that two statements that lock rows in these orders would deadlock.
+ * The first two rows are the rows that the caller has locked.
  */
 export function crossing<Row>([held1, held2, x, y]: readonly Row[]): [Row[], Row[]] {
   return [

@@ -25,8 +25,7 @@ type TokenCall =
   | { functionName: 'cancelAuthorization'; args: readonly [Address, Hex, Hex] }
 
 /**
- * Calls the token contract with a higher tip (priority fee) than the tip of any gas wallet. A gas wallet pays at most
- * 100 gwei.
+ * Calls the token contract with a higher tip (priority fee) than any gas wallet, which pays at most 100 gwei.
  */
 export function callToken(
   client: DevnetClient,

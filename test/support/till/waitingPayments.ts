@@ -1,4 +1,4 @@
-/** Claims (stores) payments while no worker runs, so that the first worker finds all the payments in the queue. */
+/** Claims (stores) payments while no worker runs, so that the first worker finds all of them in the queue. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import type { Authorization } from '../../../shared/till/x402.ts'
 import type { Agent } from '../service.ts'
@@ -35,8 +35,7 @@ export async function claimAll(
 
 async function claimOne(seller: Agent, { account, changes = {} }: Order): Promise<WaitingPayment> {
   const payment = await pay(changes, account === undefined ? {} : { account })
-  // A service on a busy machine may respond with 503 to a redeem request. After a 503 response, the test redeems the
-  // same payment header again.
+  // A service on a busy machine may respond with 503, and the test then redeems the same payment header again.
   const { body } = await waitFor('the claim', async () => {
     const answer = await redeem(seller, payment.header)
     return answer.status === 503 ? null : answer

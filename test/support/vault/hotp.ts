@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** Computes one-time codes by the text of RFC 4226 and RFC 6238, for comparison with a library. */
+/** Computes one-time codes as RFC 4226 and RFC 6238 describe, for comparison with a library. */
 export function totpByTheBook(
   key: Uint8Array,
   nowMs: number,

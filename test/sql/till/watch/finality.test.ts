@@ -130,7 +130,7 @@ describe('the service records a chain reorganisation', () => {
     expect([await stateOf(txHash), await queuedPayments(pool)]).toEqual(['void', []])
   })
 
-  test('the undoing of a transaction after a reorganisation changes nothing if another transaction now settles the payment', async () => {
+  test('undoing a transaction after a reorganisation changes nothing if another transaction now settles the payment', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash)

@@ -23,8 +23,8 @@ let pool: TestDatabase['pool']
 let wallets = 0
 let wallet: WalletId
 /**
- * Holds two more gas wallets besides `wallet`. The first wallet has the same address on another chain, and the second
- * has another address on the same chain.
+ * Holds two more gas wallets besides `wallet`: one has the same address on another chain, and the other has another
+ * address on the same chain.
  */
 let others: WalletId[]
 const addressOf = (n: number) => `0x${n.toString(16).padStart(40, '0')}` as Address
@@ -54,7 +54,7 @@ const mine = async (of = wallet) => {
   return transaction
 }
 
-test('a nonce of a gas wallet counts as used if the nonce is lower than the transaction count of the wallet on the chain', async () => {
+test('a nonce of a gas wallet counts as used if it is lower than the transaction count of the wallet on the chain', async () => {
   await storeElsewhere()
   await mine()
   const [used] = [await store(), await store()]
@@ -75,7 +75,7 @@ test('quiet transactions (not signed or sent recently) are listed in the order o
   expect(found.map(({ hash }) => hash)).toEqual([first.hash, second.hash])
 })
 
-test('a transaction counts as open only on its own chain, and only until a block contains the transaction', async () => {
+test('a transaction counts as open only on its own chain, and only until a block contains it', async () => {
   const chainId = 7_000
   const of = { chainId, address: wallet.address }
   await store(wallet)
@@ -86,7 +86,7 @@ test('a transaction counts as open only on its own chain, and only until a block
 })
 
 describe('the service finds a gap in the nonces of a gas wallet', () => {
-  test('a nonce counts as a gap if the gas wallet has assigned the nonce, the chain has not used it, and no transaction is open for it', async () => {
+  test('a nonce counts as a gap if the gas wallet has assigned it, the chain has not used it, and no transaction is open for it', async () => {
     await storeElsewhere()
     await mine()
     await syncWallet(pool, wallet, 2n)

@@ -1,6 +1,6 @@
 /**
- * Lists the functions that read text files for the step check. Functions that read archives and PDF run in a child
- * process with a limit (otherExports.ts).
+ * Lists the functions that read text files, so that the test that counts steps measures them. Functions that read
+ * archives and PDF run in a child process with a limit (otherExports.ts).
  */
 import { mendLines } from '../../../../shared/mail/calendar/contentLines.ts'
 import { CALENDAR_MAX_CHARS } from '../../../../shared/mail/calendar/invite.ts'
@@ -71,7 +71,7 @@ export const DOCUMENT_READERS: readonly Reader[] = [
     HTML_MAX,
     HTML,
     (text) => readHtmlDocument(bytes(text)),
-    // The number of additional steps is large enough for visibleHtml, and for 500 links of 2,000 characters each.
+    // The allowed number of additional steps is enough for visibleHtml, and for 500 links of 2,000 characters each.
     { budget: 1_400_000 },
   ),
   mailReader('documents/office/xml.ts readXml', MAIL_MAX, HTML, (text) =>

@@ -27,8 +27,7 @@ import type { Reader } from '../reader.ts'
 import { MAIL_MAX, mailReader } from './mailReader.ts'
 
 /**
- * Sets the maximum length of one HTTP header field in the step check. Bun's limit for all header fields together is
- * lower.
+ * Sets the maximum length of one HTTP header field in these tests. Bun's limit for all header fields together is lower.
  */
 const FIELD_MAX = 64 * 1024
 const SECRET = new Uint8Array(32)

@@ -8,7 +8,7 @@ export const HTML_MAX = 2_000_000
 export const HEADER_MAX = 1024 * 1024
 export const TYPED_MAX = 2 * 1024 * 1024
 
-/** Makes a reader (a function that the step check measures) for a function in `shared/mail`. */
+/** Makes a reader (a function whose steps the tests count) for a function in `shared/mail`. */
 export const mailReader = (
   name: string,
   max: number,

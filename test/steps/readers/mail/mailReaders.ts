@@ -176,7 +176,7 @@ export const MAIL_READERS: readonly Reader[] = [
   mailReader('search/searchQuery.ts parseField', TYPED_MAX, TEXT, (text) =>
     query.parseField('from', text),
   ),
-  // The function parseSearch limits the number of search terms. The input text of this reader is the text of a message.
+  // parseSearch limits the number of search terms, so the test input is the text of a message, and not the query.
   ...Object.entries({
     'segmentMatches.ts wantedTerms': (parsed: query.SearchQuery) => wantedTerms([parsed]),
     'segmentMatches.ts mayMatch': (parsed: query.SearchQuery) => mayMatch([parsed], new Map()),

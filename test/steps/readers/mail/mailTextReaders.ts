@@ -163,8 +163,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     MAIL_MAX,
     TEXT,
     (text) => findLinks({ subject: text, text, html: null }),
-    // A mail can have 500 email addresses. Each email address has a context of 300 characters, which is read several
-    // times.
+    // A mail can have 500 email addresses, and for each of them a context of 300 characters is read several times.
     { budget: 1_500_000 },
   ),
   mailReader(

@@ -1,6 +1,6 @@
 /**
- * Lists functions that read an outgoing mail that is held for approval. An agent wrote the held mail, and a person
- * decides about it.
+ * Lists functions that read an outgoing mail that waits for approval. An agent wrote the mail, and a person decides
+ * about it.
  */
 import { markDifferences, markMatches } from '../../../../shared/mail/review/differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'

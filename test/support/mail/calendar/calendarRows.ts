@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Pool } from '../../../../sql/db.ts'
 
-/** Lists the columns of a calendar event that differ from those of an accepted event of a stranger. */
+/** Lists the columns whose values differ from those of an accepted event of a stranger. */
 export type EventColumns = {
   uid_hash?: Buffer
   organizer?: string
@@ -43,7 +43,7 @@ export async function newEvent(
   return rows[0]!.row
 }
 
-/** Returns the part of an invite that states the start and the end of its event, in UTC. */
+/** Returns the part of an invitation that states the start and the end of its event, in UTC. */
 export const spanOf = (start: string, end: string) => ({
   start: { at: `${start}.000Z`, local: start, zone: 'UTC' },
   end: { at: `${end}.000Z`, local: end, zone: 'UTC' },
@@ -62,5 +62,5 @@ export async function newInstance(
   )
 }
 
-/** Returns the time of an hour of 2 March 2031 in UTC. */
+/** Returns the start of the given hour on 2 March 2031 in UTC. */
 export const hourAt = (hour: number) => new Date(Date.UTC(2031, 2, 2, hour))

@@ -19,8 +19,7 @@ export const CHALLENGE: Challenge = {
 }
 
 /**
- * Returns a payment header that no earlier call has returned. The time window of the payment's authorization ends in
- * one minute.
+ * Returns a payment header that differs from all earlier ones. The payment's authorization expires in one minute.
  */
 export const newPaymentHeader = (): string =>
   encodeHeader({
@@ -65,7 +64,7 @@ export type ShopService = {
   calls: Call[]
   /** Lists the idempotency keys of the redeem calls. */
   keys(): (string | null)[]
-  /** Replaces the response of the service to each call, until the test sets null. */
+  /** Replaces the response of the service to each call, until the test sets it to null. */
   answer: ((call: Call) => unknown) | null
 }
 
