@@ -43,8 +43,8 @@ export const textOf = (result: any): string =>
   result.content.map((block: { text: string }) => block.text).join('\n')
 
 /**
- * Cancels an MCP tool call while the call waits for a locked database row. Expects that the cancelled call fails at
- * once, and that another call gets its response before the row is unlocked.
+ * Cancels an MCP tool call that waits for a locked database row. Expects that the cancelled call fails at once, and
+ * that another call gets its response before the row is unlocked.
  * @returns the message that the cancelled call would have labelled `late`
  */
 export async function cancelUnderWay(

@@ -79,8 +79,7 @@ export const toolCall = (name: string, args: object = {}) => ({
 export type Asked = { clientId: string; verifier: string; query: URLSearchParams }
 
 /**
- * Makes an OAuth authorization request. The values in `changes` replace parameters of the request, and null omits a
- * parameter.
+ * Makes an OAuth authorization request. `changes` replaces parameters of the request, and null omits a parameter.
  */
 export function authorizationOf(
   url: string,
@@ -124,8 +123,7 @@ export async function requestConsent(service: TestService, asked: Asked, person?
 }
 
 /**
- * Gives an OAuth app the consent of the owner. The response contains the address to which the browser is then
- * redirected.
+ * Gives an OAuth app the consent of the owner. The response contains the address to which the browser is redirected.
  */
 export const allow = (
   owner: ConsoleClient,
@@ -150,7 +148,7 @@ type ConnectOptions = {
   scopes?: string[]
   clientId?: string
   holdsMail?: boolean
-  /** Holds the operator who gives the OAuth app consent. By default the first operator gives the consent. */
+  /** Holds the operator who gives consent to the OAuth app, by default the first operator. */
   person?: ConsoleClient
 }
 

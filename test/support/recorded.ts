@@ -1,6 +1,6 @@
 /**
- * Compares lines with the lines that a file of test/fixtures records. If UPDATE_RECORDED is `true`, the function writes
- * the file instead. The author then reviews the difference as a part of the change.
+ * Compares lines with the recorded lines in a file of test/fixtures. If UPDATE_RECORDED is `true`, the function writes
+ * the file instead, and the author reviews the difference as a part of the change.
  */
 import { expect } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -19,13 +19,13 @@ export function expectRecorded(file: string, lines: readonly string[]): void {
 }
 
 /**
- * A text with at least this number of characters is cut in the recorded file, and ends with the SHA-256 hash of the
- * whole text.
+ * Sets the number of characters from which a text is cut in the recorded file. A cut text ends with the SHA-256 hash of
+ * the whole text.
  */
 const TEXT_MAX_CHARS = 1_000
 /**
- * A list with at least this number of items is cut in the recorded file, and ends with the SHA-256 hash of the whole
- * list.
+ * Sets the number of items from which a list is cut in the recorded file. A cut list ends with the SHA-256 hash of the
+ * whole list.
  */
 const ITEMS_MAX = 10
 

@@ -20,7 +20,7 @@ export type Scene = AsyncDisposable & {
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** Holds the name of a mail domain with one correct DNS record, and one record of another service. */
+/** Holds the name of a mail domain with one correct DNS record, and one record that belongs to another service. */
 const OWN_DOMAIN = 'agents.example.com'
 const ZONE: Zone = {
   mx: { [OWN_DOMAIN]: [[10, 'mail.test']] },
@@ -217,5 +217,5 @@ export async function recordTraffic({ till }: Scene): Promise<void> {
   )
 }
 
-/** Holds a price of 0.01 USDC in the form that lists of the console show. */
+/** Holds a price of 0.01 USDC as the lists of the console show it. */
 export const PRICE_SHOWN = `${formatUsdc(10_000n)} USDC`

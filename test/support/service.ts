@@ -62,7 +62,7 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
-  /** Holds the proxy between the service and PostgreSQL. The value is null if the option `proxied` is not set. */
+  /** Holds the proxy between the service and PostgreSQL, or null if the option `proxied` is not set. */
   proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
   /** Delivers a mail to the service over real SMTP. */
@@ -86,10 +86,10 @@ export type TestServiceOptions = {
   pool?: Partial<PoolSettings>
   /** Holds a resolver for the host names in the URLs that projects have set. */
   resolve?: Resolve
-  /** Holds additional certificate authorities, as PEM, for requests to URLs that projects have set. */
+  /** Holds additional certificate authorities in PEM form, for requests to URLs that projects have set. */
   ca?: string
   /**
-   * Holds a DNS look-up for the checks of mail senders. By default the DNS records allow this machine to send for every
+   * Holds a DNS lookup for the checks of mail senders. By default the DNS records allow this machine to send for every
    * domain.
    */
   lookUp?: LookUp
@@ -100,13 +100,13 @@ export type TestServiceOptions = {
   dns?: Dns
   /** Holds the SMTP port for mail that the service delivers directly. The default SMTP port is 25. */
   directPort?: number
-  /** Limits the costly reads of each project. By default the limit is that of the service. */
+  /** Limits the costly reads of each project. By default the service's own limit applies. */
   loopTime?: LoopTime
   /** Holds a function that responds in place of Amazon SNS. */
   askSns?: AskSns
   /**
-   * Holds the port of the hosts that serve MTA-STS policies, and turns on MTA-STS. If the port for MTA-STS policies is
-   * set, a mail host may have a certificate that `ca` signed.
+   * Holds the port of the hosts that serve MTA-STS policies. If it is set, MTA-STS is on, and a mail host may have a
+   * certificate that `ca` signed.
    */
   policyPort?: number
 }
@@ -114,9 +114,9 @@ export type TestServiceOptions = {
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
 /**
- * Before the proxy cuts the database connections, waits until all running jobs have ended. Graphile Worker does not
- * await the deletion of a finished job’s database row. A cut during this deletion would reject a promise and make the
- * test fail. workers/main.ts handles this rejection.
+ * Waits until all running jobs have ended, before the proxy cuts the database connections. Graphile Worker does not
+ * await the deletion of a finished job’s row, so a cut during the deletion would reject a promise and make the test
+ * fail. In production, workers/main.ts handles this rejection.
  */
 function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   const { cut } = proxy
@@ -134,8 +134,8 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
 const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, fetch, silentLog)
 
 /**
- * Returns the parts that the job runner for outbound mail needs. The mail transport of this runner only records mail
- * and sends no mail.
+ * Returns the parts that the job runner for outbound mail needs. The mail transport of this runner records mail and
+ * sends none.
  */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({
   mailDomain: config.mailDomain,
@@ -304,7 +304,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 }
 
 /**
- * Makes an API client for one API key. Without an API key the client sends no Authorization header. The client compares
+ * Makes an API client for one API key. Without a key, the client sends no Authorization header. The client compares
  * each response with the OpenAPI document, unless the service is of another release.
  */
 export function createClient(

@@ -7,8 +7,7 @@ import { migrate } from '../../sql/migrate.ts'
 import { TEMPLATE_DATABASE } from './database/database.ts'
 
 /**
- * Holds a folder whose file system is kept in memory. Creating a test database takes 25 ms in memory, and 200 to 600 ms
- * on a shared disk.
+ * Holds a folder in memory. Creating a test database takes 25 ms in memory, but 200 to 600 ms on a shared disk.
  */
 const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3
@@ -25,7 +24,7 @@ export type Suite = { env: Record<string, string>; stop(): Promise<void> }
  */
 export async function startSuite(): Promise<Suite> {
   const folder = mkdtempSync(join(hasMemory() ? MEMORY : tmpdir(), 'purser-test-'))
-  // PostgreSQL does not run as root, and the user who runs PostgreSQL must be able to read the temporary folder.
+  // PostgreSQL does not run as root, so the user who runs PostgreSQL must be able to read the temporary folder.
   chmodSync(folder, 0o711)
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
   try {

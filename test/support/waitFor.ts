@@ -1,6 +1,6 @@
 /**
- * Limits in milliseconds the pause between two calls of the `probe` function. Each call of the `probe` function takes
- * processor time from the work for which the test waits.
+ * Sets the maximum pause in milliseconds between two calls of `probe`. Each call takes processor time from the work for
+ * which the test waits.
  */
 const PAUSE_MS = 5
 const PAUSE_MAX_MS = 80

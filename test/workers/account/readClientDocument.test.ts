@@ -7,7 +7,7 @@ import {
 import { createReadClientDocument } from '../../../workers/account/readClientDocument.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
 
-test('if too many documents of strangers are being fetched, the service fetches a wanted document later', async () => {
+test('while too many documents of strangers are being fetched, the service postpones the fetch of a further document', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const url = 'https://app.example/oauth.json'

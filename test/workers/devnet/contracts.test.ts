@@ -149,16 +149,16 @@ describe('a fresh devnet behaves like Base Sepolia', () => {
       ['wrong name on both sides', {}, keep, wrongName, { extra: wrongExtra }, bad, false],
       ['ERC-6492 garbage', {}, wrapped, SEPOLIA, {}, bad.slice(10), false],
       ['high s', {}, highS, SEPOLIA, {}, bad, false],
-      // The test asks the chain about the normalised signature, because the service also broadcasts the normalised form
-      // of a signature.
+      // The test asks the chain about the normalised signature, because the service also broadcasts the signature in
+      // this form.
       ['v 0 or 1', {}, v0, SEPOLIA, {}, 'valid', true],
       ['zero signature', {}, () => `0x${'00'.repeat(65)}`, SEPOLIA, {}, bad, false],
       ['short signature', {}, () => '0x1234', SEPOLIA, {}, bad.slice(10), false],
       ['two signatures', {}, (s) => `0x${s.slice(2).repeat(2)}`, SEPOLIA, {}, long, false],
       ['self-payment', self, keep, SEPOLIA, { payTo: payer.address }, 'invalid_payment', true],
       ['zero amount', { value: 0n }, keep, SEPOLIA, { maxAmountRequired: '0' }, value, true],
-      // A payment with an amount of 18 digits passes all checks except the check on the chain, because only the chain
-      // knows that the payer’s balance is too low.
+      // A payment with an amount of 18 digits passes all checks of the service, because only the chain knows that the
+      // payer’s balance is too low.
       [
         'no funds',
         { value: 10n ** 17n },

@@ -93,8 +93,8 @@ describe('the service keeps the state of a devnet', () => {
       process.stdout.write(devnet.rpcUrl)
       setInterval(() => {}, 1000)
     `
-    // The devnet must ignore the HTTP proxy that the environment variables name, because no process listens at the
-    // address of this proxy.
+    // The environment variables name an HTTP proxy at an address where no process listens, so the devnet must ignore
+    // them.
     const env = { HTTP_PROXY: 'http://127.0.0.1:1', ANVIL_ACCOUNTS: '1' }
     const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', env })
     const { value } = await child.stdout.getReader().read()
@@ -102,7 +102,7 @@ describe('the service keeps the state of a devnet', () => {
     return { child, stateFile, devnet: { rpcUrl } }
   }
 
-  test('a devnet keeps its state if its service is killed with kill -9, because the next service saves and stops the orphaned anvil process', async () => {
+  test('if the service of a devnet is killed with kill -9, the next service saves the state and stops the orphaned anvil process', async () => {
     const { child, devnet } = await startService('killed')
     const payment = await pay(devnet)
     child.kill('SIGKILL')
@@ -113,7 +113,7 @@ describe('the service keeps the state of a devnet', () => {
     await expect(devnetClient(devnet.rpcUrl).getChainId()).rejects.toThrow()
   })
 
-  test('a devnet keeps its state if its service and anvil are killed with kill -9 after the state file is written', async () => {
+  test('if a devnet’s service and anvil are killed with kill -9 after the state file is written, the devnet keeps its state', async () => {
     const { child, stateFile, devnet } = await startService('killedBoth')
     const before = statSync(stateFile).mtimeMs
     const payment = await pay(devnet)
@@ -170,6 +170,6 @@ test('a devnet with a block time mines a sent transaction, and also mines empty 
   while ((await client.getBlockNumber({ cacheTime: 0 })) <= blockNumber) await Bun.sleep(20)
 })
 
-test('the devnets in these tests log no warning, except the warning about a leftover devnet of a killed service', () => {
+test('the devnets in these tests log no warning, except about a devnet that a killed service left running', () => {
   expect(new Set(warnings)).toEqual(new Set(['devnet of a killed service found']))
 })

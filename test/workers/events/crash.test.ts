@@ -52,7 +52,7 @@ async function kill(worker: ServiceProcess): Promise<void> {
 const gaps = (attempts: any[]) =>
   attempts.slice(1).map(({ at }, n) => Date.parse(at) - Date.parse(attempts[n].at) - attempts[n].ms)
 
-test('if kill −9 ends a worker during a webhook delivery attempt, the attempt is repeated; a kill between two attempts causes no delay', async () => {
+test('if kill −9 ends a worker during a webhook attempt, the attempt is repeated, and a kill between two attempts causes no delay', async () => {
   let hang = true
   await using receiver = await startReceiver(({ headers }, response) => {
     const isThird = headers['x-service-delivery-attempt'] === '3'
@@ -89,7 +89,7 @@ test('if kill −9 ends a worker during a webhook delivery attempt, the attempt 
   expect(third.stderr()).toBe('')
 })
 
-testWhole('no delivery is lost or early when one of three processes is killed', async () => {
+testWhole('if one of three processes is killed, no webhook delivery is lost or early', async () => {
   const seen = new Map<string, number>()
   await using receiver = await startReceiver((request, response) => {
     const id = String(request.headers['x-service-idempotency-key'])
@@ -141,14 +141,14 @@ testWhole(
     expect(await worker.exited).toBe(0)
     const { body } = await agent.get(`/v0/webhooks/deliveries/${id}`)
     expect(body).toMatchObject({ status: 'delivered', attemptCount: 1 })
-    // The test checks only the newest delivery, because the sweeper (a regular job) must first release the jobs of the
-    // killed workers.
+    // The test checks only the newest delivery, because a regular job must first release the jobs of the killed
+    // workers.
     expect(await findJob(service.database, id)).toBeNull()
     expect(receiver.requests).toHaveLength(1)
   },
 )
 
-test('a webhook delivery attempt that ends during a database outage is recorded after the outage and not repeated', async () => {
+test('if a webhook delivery attempt ends during a database outage, it is recorded after the outage and not repeated', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((request, response) => {
     const first = request.headers['x-service-delivery-attempt'] === '1'
@@ -169,8 +169,8 @@ test('a webhook delivery attempt that ends during a database outage is recorded 
   const delivery = await waitForEnd(agent, id)
   expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
   const { at, ms } = delivery.attempts[0]
-  // The delay before the next delivery attempt counts from the end of the last attempt, and not from the time at which
-  // the outcome was recorded, which is after the outage.
+  // The delay before the next delivery attempt counts from the end of the last attempt. Its outcome was recorded only
+  // later, after the outage.
   expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(OUTAGE_MS)
   expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
     '1',

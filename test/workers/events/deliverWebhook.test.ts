@@ -112,7 +112,7 @@ describe('the service runs a webhook delivery job', () => {
     expect(queued!.runAt.getTime()).toBeWithin(beforeMs + 60_000, Date.now() + 60_001)
   })
 
-  test('a webhook delivery job aborts the delivery without a request if the endpoint no longer has a webhook', async () => {
+  test('if an endpoint no longer has a webhook, its webhook delivery job aborts the delivery without a request', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query('update seller_endpoints set webhook_secret = null where id = $1', [
       endpointId,
@@ -136,7 +136,7 @@ describe('the service runs a webhook delivery job', () => {
     expect(receiver.requests[0]!.headers['x-service-signature']).toBe(`sha256=${hex}`)
   })
 
-  test('a webhook delivery job releases its sending slot if signing the request fails', async () => {
+  test('if signing the request fails, the webhook delivery job releases its sending slot', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query(
       `update seller_endpoints set webhook_secret = null, webhook_key_id = 'k1',
@@ -188,7 +188,7 @@ describe('the service records the outcome of a delivery attempt', () => {
     expect(await queuedAttempt(pool, id)).toBeNull()
   })
 
-  test('a webhook delivery has the state exhausted after six failed attempts, and a replay begins the retry delays again', async () => {
+  test('a webhook delivery has the state exhausted after six failed attempts, and a replay begins the retry schedule again', async () => {
     receiver.answer = status(503)
     const { id, projectId } = await newEndpointDelivery(pool, receiver.url)
     for (const n of [1, 2, 3, 4, 5]) await recordAttempts(pool, [attemptOf(id, n)])

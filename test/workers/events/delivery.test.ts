@@ -104,7 +104,7 @@ test('a webhook receiver that always fails gets six attempts, with pauses of 1, 
   expect(requests.every(({ body }) => body.equals(BODY))).toBe(true)
 })
 
-test('a webhook delivery attempt is recorded and not repeated if the worker loses its database connections during the attempt', async () => {
+test('if the worker loses its database connections during a webhook delivery attempt, the attempt is recorded and not repeated', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((_request, response) => {
     open.push(() => response.writeHead(503).end())
@@ -143,7 +143,7 @@ test('if a webhook delivery job runs twice, only one attempt is made, and the ne
   expect(Date.parse(attempts[1].at)).toBeGreaterThanOrEqual(Date.parse(nextAttemptAt))
 })
 
-test('a webhook delivery gets a new job if its job was lost', async () => {
+test('if the job of a webhook delivery is lost, the delivery gets a new job', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   await waitForAttempts(agent, id, 1)

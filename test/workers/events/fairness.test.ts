@@ -15,28 +15,27 @@ import '../../support/long.ts'
 const STUCK = 300
 const NEIGHBOURS = 20
 /**
- * Sets the maximum delay of a webhook delivery in this test, while other tests use the same two processor cores. The
- * documented limit for the delay of a webhook delivery is 150 ms.
+ * Sets the maximum delay of a webhook delivery in this test, which runs while other tests use the same two processor
+ * cores. The documented limit is 150 ms.
  */
 const LATE_MAX_MS = 2_500
 
 /**
- * Returns the third largest of the given times. A pause of the machine delays one or two deliveries. A receiver that
- * blocks the other receivers delays most deliveries.
+ * Returns the third largest of the given times. A pause of the machine delays one or two deliveries, whereas a receiver
+ * that blocks the others delays most of them.
  */
 const thirdLongest = (times: readonly number[]) => times.toSorted((one, other) => other - one)[2]!
 
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  // The webhook pool has 60 slots (places for running jobs). More deliveries than this number wait for the slow
-  // receiver.
+  // The webhook pool has 60 slots (places for running jobs), and more deliveries than this wait for the slow receiver.
   service = await startWebhookService({ pool: { concurrency: 60 } })
   agent = await service.newAgent()
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('a webhook receiver that never responds delays only its own deliveries, and no deliveries to other receivers', async () => {
+test('a webhook receiver that never responds delays its own deliveries, and no deliveries to other receivers', async () => {
   await using stuck = await startReceiver(() => {})
   await using brisk = await startReceiver(status(200))
   await using failing = await startReceiver(status(503))
@@ -52,7 +51,7 @@ test('a webhook receiver that never responds delays only its own deliveries, and
   const tookMs: number[] = []
   for (let n = 0; n < NEIGHBOURS; n++) {
     const startMs = performance.now()
-    // The slow receiver of a project must not delay the other receivers of the project.
+    // The slow receiver of a project must not delay the project's other receivers.
     const id = await sendEvent(service.database, agent, await register(agent, brisk.url))
     await waitForEnd(agent, id)
     tookMs.push(performance.now() - startMs)

@@ -142,7 +142,7 @@ describe('a project replays a webhook delivery', () => {
     expect(Date.parse(nextAttemptAt) - Date.parse(at) - ms).toBe(64_000)
   })
 
-  test('if a webhook delivery is replayed while a request is open, it succeeds with the 2xx of any of the two requests', async () => {
+  test('if a webhook delivery is replayed during an open request, it succeeds when one of the two requests gets a 2xx response', async () => {
     const open: ServerResponse[] = []
     await using receiver = await startReceiver((_request, response) => open.push(response))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))

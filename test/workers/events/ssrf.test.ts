@@ -12,8 +12,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 
 /**
- * Maps each host name to a list of DNS answers, one answer for each lookup. Further lookups of a host name get the last
- * DNS answer in its list again. An empty list means that DNS does not know the name.
+ * Maps each host name to a list of DNS answers, one for each lookup. Further lookups get the last answer of the list
+ * again. An empty list means that the name does not exist.
  */
 const names = new Map<string, string[][]>()
 const lookups: string[] = []

@@ -29,7 +29,7 @@ const newDelivery = () => newEndpointDelivery(pool, receiver.url)
 
 /**
  * Runs the first attempt of a webhook delivery to its end.
- * @returns how often the attempt took a slot for sending, and how often the attempt gave a slot back.
+ * @returns how often the attempt took a sending slot, and how often it gave a slot back.
  */
 async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const { turns, done } = startRun(pool, deliveryId, { meanwhile })
@@ -44,14 +44,14 @@ test('a webhook delivery job sends nothing and takes no sending slot if its atte
   expect(receiver.requests).toHaveLength(0)
 })
 
-test('a webhook delivery job sends nothing and releases its slot if its attempt was recorded while the job waited for the slot', async () => {
+test('if an attempt is recorded while its job waits for a sending slot, the job sends nothing and releases its slot', async () => {
   const { id } = await newDelivery()
   const turns = await run(id, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(receiver.requests).toHaveLength(0)
   expect(turns.left).toBeGreaterThan(0)
 })
 
-test('a webhook delivery job sends nothing if its endpoint was deleted while the job waited for a sending slot', async () => {
+test('if an endpoint is deleted while its webhook delivery job waits for a sending slot, the job sends nothing', async () => {
   const { id, projectId, endpointId } = await newDelivery()
   await run(id, () => deleteEndpoint(pool, { projectId, id: endpointId }))
   expect(receiver.requests).toHaveLength(0)

@@ -10,8 +10,8 @@ import type { Agent, TestService } from '../../support/service.ts'
 import '../../support/process/alone.ts'
 
 /**
- * Limits how late a retry of a webhook delivery may be. If a step of the retry schedule were wrong, a retry would be at
- * least 3 s early or late.
+ * Limits how late a retry of a webhook delivery may be. If a delay in the retry schedule were wrong, a retry would be
+ * at least 3 s early or late.
  */
 const LATE_MAX_MS = 2_500
 const DELIVERIES = 40
@@ -27,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 test('webhook retries begin 1 s and 4 s after the end of the last response, and never earlier', async () => {
   await using receiver = await startReceiver((request, response) => {
     const third = request.headers['x-service-delivery-attempt'] === '3'
-    // The receiver responds slowly, because the test checks that the retry delay counts from the end of the response.
+    // The receiver responds slowly, so that the test sees that the retry delay counts from the end of the response.
     setTimeout(() => response.writeHead(third ? 200 : 500).end(), 200)
   })
   const endpoint = await register(agent, receiver.url)
@@ -47,8 +47,8 @@ test('webhook retries begin 1 s and 4 s after the end of the last response, and 
   }
   for (const late of lateMs) {
     expect(Math.min(...late)).toBeGreaterThanOrEqual(0)
-    // The test checks the shortest measured delay. A busy machine delays only some retries, but a wrong delay in the
-    // schedule would delay all retries.
+    // The test checks the shortest measured delay. A busy machine makes only some retries late, whereas a wrong delay
+    // in the schedule would make all of them late.
     expect(Math.min(...late)).toBeLessThan(LATE_MAX_MS)
   }
 })

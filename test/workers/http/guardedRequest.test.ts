@@ -117,7 +117,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     while (!hungUp) await new Promise((done) => setTimeout(done, 5))
   })
 
-  test('guardedRequest marks a response as truncated only if the response is larger than the size limit', async () => {
+  test('guardedRequest marks a response as truncated only if it is larger than the size limit', async () => {
     const port = await serve((_request, response) => response.end('x'.repeat(100)))
     expect(await getLocal(port, { responseBytesMax: 100 })).toMatchObject({ truncated: false })
     expect(await getLocal(port, { responseBytesMax: 99 })).toMatchObject({
@@ -155,7 +155,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     expect(tookMs).toBeLessThan(1_000)
   })
 
-  test('guardedRequest ends at the timeout if a response body arrives very slowly', async () => {
+  test('if a response body arrives very slowly, guardedRequest ends at the time limit', async () => {
     const port = await serve((_request, response) => {
       const timer = setInterval(() => response.write('.'), 10)
       response.on('close', () => clearInterval(timer))
@@ -163,7 +163,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     expect(await getLocal(port, { timeoutMs: 150 })).toMatchObject({ ok: false, kind: 'timeout' })
   })
 
-  test('guardedRequest ends at the timeout if the DNS resolver does not answer', async () => {
+  test('if the DNS resolver does not answer, guardedRequest ends at the time limit', async () => {
     expect(await get('http://slow.example/', { timeoutMs: 50, resolve: () => {} })).toMatchObject({
       ok: false,
       kind: 'timeout',
@@ -197,7 +197,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
     })
   })
 
-  test('guardedRequest throws an error if a header contains line breaks that would split the request', async () => {
+  test('guardedRequest throws an error if a header contains line breaks, which would split the request', async () => {
     const headers = { 'x-a': 'b\r\nx-c: d' }
     await expect(getLocal(1, { headers })).rejects.toThrow()
   })
@@ -240,7 +240,7 @@ describe('guardedRequest connects with https', () => {
   )
 })
 
-test('a host without an address gives an error code which says that no request was sent', async () => {
+test('for a host without an address, the error code says that no request was sent', async () => {
   const answer = await guardedRequest({
     ...{ url: 'https://no-such-host.invalid/', method: 'GET', timeoutMs: 20_000 },
     allowPrivate: false,

@@ -49,7 +49,8 @@ describe('guardedRequest checks the address to which it connects', () => {
     'guardedRequest refuses the literal address %s before a connection is opened',
     async (host) => {
       const before = connections
-      // The resolver would answer with a public address, so only the check of the literal address can refuse the request.
+      // The resolver would return a public address, so only the check of the IP address in the URL can refuse the
+      // request.
       const answer = await get(`http://${host}:${await local}/`, { resolve: answering('8.8.8.8') })
       expect(answer).toEqual({ ...blocked, detail: 'address is not public' })
       expect(connections).toBe(before)
@@ -83,7 +84,7 @@ describe('guardedRequest checks the address to which it connects', () => {
     const port = await local
     let asked = 0
     // The first DNS answer for the name is a private address. If the HTTP client looked up the name again after the
-    // check, the second DNS answer would be a public address.
+    // check, it would get a public address.
     const resolve: Resolve = (_hostname, answer) => {
       asked += 1
       answer(null, [{ address: asked === 1 ? '127.0.0.1' : '8.8.8.8', family: 4 }])
@@ -125,7 +126,7 @@ describe('guardedRequest checks the address to which it connects', () => {
     expect(await get(url, { resolve: answering('8.8.8.8') })).toEqual({ ...blocked, detail })
   })
 
-  test('guardedRequest ignores the variable HTTP_PROXY for host names and for literal addresses', async () => {
+  test('guardedRequest ignores the variable HTTP_PROXY for host names and for IP addresses', async () => {
     let proxied = 0
     const proxy = await serve((_request, response) => {
       proxied += 1

@@ -30,7 +30,7 @@ const send = (owner: string, path = '/', allowPrivate = true) =>
     ...{ allowPrivate, kept: { by, owner } },
   })
 
-test('HTTP requests of one project share a connection, and no other project and no request to a blocked address uses the connection', async () => {
+test('HTTP requests of one project share a connection, which no other project and no request to a blocked address uses', async () => {
   for (let n = 0; n < 5; n++) expect((await send('a')).ok).toBe(true)
   expect(connections.opened).toBe(1)
   expect((await send('b')).ok).toBe(true)
@@ -49,7 +49,7 @@ test('an unused HTTP connection is closed within a second, before the first webh
   expect(idleMs).toBeLessThan(1_000)
 })
 
-test('an HTTP connection is closed after a response that was truncated', async () => {
+test('after a truncated response, the HTTP connection is closed', async () => {
   const { opened } = connections
   expect(await send('c', '/large')).toMatchObject({ ok: true, truncated: true })
   expect((await send('c')).ok).toBe(true)

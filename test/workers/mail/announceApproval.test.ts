@@ -79,7 +79,7 @@ const isNotified = async (id: string) => {
   return rows[0].notified_at !== null
 }
 
-test('the approver of a held mail gets one notice with a link', async () => {
+test('the approver of a waiting mail gets one notification with a link', async () => {
   const { id, projectId } = await hold()
   await announce(id)
   await announce(id)
@@ -89,7 +89,7 @@ test('the approver of a held mail gets one notice with a link', async () => {
   expect(await eventsOf(pool, projectId)).toEqual(['message.held'])
 })
 
-test('a notice that the smarthost defers is sent again after a pause that grows', async () => {
+test('a notification that the smarthost defers is sent again after growing pauses', async () => {
   const { id } = await hold()
   sink.refuseRecipient = () => ({ code: 450, message: '4.2.1 later' })
   await announce(id)
@@ -99,7 +99,7 @@ test('a notice that the smarthost defers is sent again after a pause that grows'
   expect(await isNotified(id)).toBe(false)
 })
 
-test('a notice that the smarthost still defers after a day is given up', async () => {
+test('if the smarthost still defers a notification after a day, the service gives up', async () => {
   const { id } = await hold()
   await change(id, `requested_at = requested_at - interval '1 day'`)
   sink.refuseRecipient = () => ({ code: 450, message: '4.2.1 later' })
@@ -107,7 +107,7 @@ test('a notice that the smarthost still defers after a day is given up', async (
   expect([await isNotified(id), await announcedInS(id)]).toEqual([true, null])
 })
 
-test('while the mail host of an approver hangs, the notices of the project take two slots, and later ones wait', async () => {
+test('while the mail host of an approver hangs, the notifications of the project take two job slots, and later ones wait', async () => {
   const held = Promise.withResolvers<void>()
   let hanging = 0
   const hangs: Transport = {
@@ -137,7 +137,7 @@ test('while the mail host of an approver hangs, the notices of the project take 
   expect(hanging).toBe(2)
 })
 
-test('nobody gets a notice about an approval request that is unknown or decided', async () => {
+test('nobody gets a notification about an approval request that is unknown or decided', async () => {
   const { id } = await hold()
   await change(id, `state = 'rejected'`)
   await announce(id)
@@ -145,7 +145,7 @@ test('nobody gets a notice about an approval request that is unknown or decided'
   expect(sink.mails).toEqual([])
 })
 
-test('nobody gets a notice about a payment whose purchase no longer exists', async () => {
+test('nobody gets a notification about a payment whose purchase no longer exists', async () => {
   const projectId = await newProject(pool)
   await pool.query('update projects set approver_email = $2 where id = $1', [projectId, ADA])
   await pool.query(

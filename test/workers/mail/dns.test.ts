@@ -25,7 +25,7 @@ const RECORDS: Answer[] = [
   ),
 ]
 
-/** Holds a timeout that is longer than a test may take. A test that waits for this timeout fails. */
+/** Sets a timeout that is longer than a test may take, so that a test that waits for this timeout fails. */
 const ENDLESS_MS = 60_000
 const once = (timeoutMs: number) => ({ servers: [server.address], timeoutMs, tries: 1 })
 const code = (asked: Promise<unknown>) => asked.catch((error) => error.code)
@@ -79,11 +79,11 @@ test('the DNS client sends a query again if the query or the answer is lost', as
   expect(await queryTxt('lost.test', once(ENDLESS_MS))).toEqual(['found'])
 })
 
-test('the DNS client asks a name server a second time after the first failure', async () => {
+test('the DNS client queries a name server a second time after the first failure', async () => {
   expect(await dns.txt('shaky.test')).toEqual(['found'])
 })
 
-test('the DNS client skips a name server at once if the name server refuses the query', async () => {
+test('if a name server refuses a query, the DNS client continues with the next name server at once', async () => {
   const servers = ['127.0.0.1:1', server.address]
   expect(await queryTxt('a.test', { servers, timeoutMs: ENDLESS_MS, tries: 1 })).toHaveLength(2)
 })
@@ -116,7 +116,7 @@ test.if(networkInterfaces().lo?.some(({ address }) => address === '::1') === tru
   },
 )
 
-test('the DNS client returns an empty list for a missing record, and an error for a failing or silent name server', async () => {
+test('the DNS client returns an empty list for a missing record, and throws an error for a failing or silent name server', async () => {
   for (const name of ['none.test', 'four.test']) {
     expect([await dns.mx(name), await dns.txt(name)]).toEqual([[], []])
   }

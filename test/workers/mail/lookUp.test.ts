@@ -42,7 +42,7 @@ test('the DNS cache does not store the failure of a name server', async () => {
   expect(await failed()).toBe('ESERVFAIL')
   const before = server.asked.length
   expect(await failed()).toBe('ESERVFAIL')
-  // The resolver may ask again if an answer is late.
+  // The resolver may repeat a query whose answer is late, so there may be more queries.
   expect(server.asked.length).toBeGreaterThan(before)
 })
 
@@ -95,8 +95,8 @@ test('the DNS cache uses a changed DNS record after half a minute', async () => 
 })
 
 /**
- * Returns a DNS look-up with a resolver that answers every name with the same text. The list `asked` contains the names
- * that reached the resolver, in order.
+ * Returns a DNS lookup with a resolver that answers every name with the same text. `asked` lists the names that reached
+ * the resolver, in order.
  */
 function counting(text: string) {
   const asked: string[] = []

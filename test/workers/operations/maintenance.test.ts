@@ -1,6 +1,6 @@
 /**
- * Tests that the housekeeping continues after a failed step, and that it does not repeat sweeps (regular runs) that it
- * missed.
+ * Tests that the housekeeping continues after a failed step, and that it does not make up for missed sweeps (regular
+ * runs).
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import pino from 'pino'
@@ -65,14 +65,14 @@ test('old mail is deleted even if another step of the regular housekeeping alway
   }
 })
 
-test('if the housekeeping is stopped while it waits for the database, it ends after the present round', async () => {
+test('if the housekeeping is stopped while it waits for the database, it ends after the current sweep (regular run)', async () => {
   await breakStep()
   const client = await service.database.pool.connect()
   try {
     await client.query('begin')
     await client.query('lock table statistics_minutes in access exclusive mode')
     const { lines, maintenance } = startLogged()
-    // The release of jobs has a timer with the same period, so that sweeps are due while the first one waits.
+    // The timer for the release of jobs has the same period, so further sweeps are due while the first one waits.
     await releaseDeadPool()
     const stopped = maintenance.stop()
     await client.query('rollback')
@@ -98,7 +98,7 @@ test('while a step of the housekeeping waits for a lock, the jobs of a dead work
   }
 })
 
-test('the minute statistics of three days ago are summed to hour statistics before the minutes are deleted', async () => {
+test('the minute statistics of three days ago are added up to hour statistics before the minutes are deleted', async () => {
   const { pool } = service.database
   await pool.query(
     `insert into statistics_minutes
@@ -118,7 +118,7 @@ test('the minute statistics of three days ago are summed to hour statistics befo
   expect(rows).toEqual([{ mail_in: 7 }])
 })
 
-test('if the database was unreachable, a worker pool that looked dead before gets its waiting time again', async () => {
+test('after an outage of the database, a worker pool that looked dead before gets its full waiting time again', async () => {
   const { pool, url } = service.database
   await using proxy = await startPostgresProxy(url)
   proxy.refuse()

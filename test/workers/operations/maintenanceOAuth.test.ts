@@ -1,4 +1,4 @@
-/** Tests that one table of OAuth, or one row, cannot keep the housekeeping from deleting the other old rows. */
+/** Tests that one OAuth table, or one row, cannot prevent the housekeeping from deleting the other old rows. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { startMaintenance } from '../../../workers/operations/maintenance.ts'
 import { exchange, newGrant } from '../../support/oauth/grantRows.ts'
@@ -21,7 +21,7 @@ const TABLES = [
   'oauth_clients',
 ] as const
 
-/** Adds rows to all tables of OAuth that are old enough for their deletion. */
+/** Adds rows to all OAuth tables that are old enough to be deleted. */
 async function addOldRows(name: string): Promise<void> {
   const { pool } = service.database
   const live = await newGrant(pool, { clientId: `live-${name}` })
@@ -46,7 +46,7 @@ async function addOldRows(name: string): Promise<void> {
   }
 }
 
-/** Counts the old rows of the tables that are left. */
+/** Counts the old rows that are left in the tables. */
 async function left(tables: readonly string[] = TABLES): Promise<Record<string, number>> {
   const old = `clock_timestamp() - interval '39 days'`
   const conditions: Record<string, string> = {
@@ -70,7 +70,7 @@ test.each(TABLES)(
   async (broken) => {
     await addOldRows('a')
     const { pool } = service.database
-    // Only the deletion fails. The clean-up of other tables can still read this table.
+    // Only the deletion fails, so the cleanup of other tables can still read this table.
     await pool.query(
       `create function refuse() returns trigger language plpgsql as $$ begin raise 'broken'; end $$`,
     )
@@ -91,7 +91,7 @@ test.each(TABLES)(
   },
 )
 
-test('an old row that another transaction holds does not keep the old rows of OAuth from their deletion', async () => {
+test('if another transaction has locked an old OAuth row, the other old rows are still deleted', async () => {
   await addOldRows('a')
   const before = await left()
   const client = await service.database.pool.connect()

@@ -39,7 +39,7 @@ test('a child process that throws an error is killed, and the caller gets the me
   expect((await children.run('pid')).result).not.toBe(first)
 })
 
-test('an idle child process that ended gets no further request', async () => {
+test('a child process that has ended while idle gets no further request', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('end soon')
   await waitFor('the end of the child', () => !isAlive(first))
@@ -55,14 +55,14 @@ test('a child process with endless work ends when its parent process is killed',
   await waitFor('the end of the child', () => !isAlive(pid))
 })
 
-test('a child process that does not start, and a request that cannot be sent, cause a ChildError', async () => {
+test('if a child process does not start or a request cannot be sent, the caller gets a ChildError', async () => {
   const [name, message] = await refusal(childrenOf('absent.ts').run('pid'))
   expect([name, message]).toEqual(['ChildError', 'the program ended with 1'])
   const unsent = await refusal(childrenOf('childProgram.ts').run(() => {}))
   expect(unsent).toEqual(['ChildError', expect.stringContaining('the program: ')])
 })
 
-test('a ChildError is marked as an accident if the process did not start or was killed, but not if the program threw or exceeded a limit', async () => {
+test('a ChildError counts as an accident if the process did not start or was killed, but not if the program threw or exceeded a limit', async () => {
   const isAccident = (asked: Promise<unknown>) =>
     asked.then(
       () => Promise.reject(new Error('it was answered')),

@@ -1,4 +1,4 @@
-/** Runs as the child process of child.test.ts, and responds with its process id, throws, ends, or never responds. */
+/** Runs as the child process of child.test.ts. It responds with its process id, throws, ends, or never responds. */
 import { serveParent } from '../../../workers/process/child.ts'
 
 serveParent(async (request: 'pid' | 'throw' | 'end soon' | 'spin') => {

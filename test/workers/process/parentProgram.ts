@@ -1,6 +1,6 @@
 /**
- * Starts a child process, prints the child’s process id, and gives the child endless work. The test child.test.ts kills
- * the process that runs this program.
+ * Starts a child process, prints its process id, and gives it endless work. child.test.ts kills the process that runs
+ * this program.
  */
 import { join } from 'node:path'
 import { createChildren } from '../../../workers/process/child.ts'

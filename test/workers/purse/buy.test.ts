@@ -1,6 +1,6 @@
 /**
- * Tests one run of a purchase job until the payment is signed: which sellers the job asks, and how the job ends without
- * a payment.
+ * Tests one run of a purchase job until the payment is signed: which sellers the job contacts, and how the job ends
+ * without a payment.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { within } from '../../../shared/process/workContext.ts'
@@ -80,7 +80,7 @@ describe('the service starts the job of a purchase', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase job sends a POST request to the seller, also after the owner’s approval, but not after an interruption', async () => {
+  test('a purchase job sends a POST request to the seller, even after the owner’s approval, but not after an interruption', async () => {
     expect((await bought({ request: POST })).state).toBe('answered')
     for (const [state, heard, reason] of [
       ['queued', ['ask'], 'terms_changed'],
@@ -109,7 +109,7 @@ describe('the service starts the job of a purchase', () => {
     })
   })
 
-  test('a purchase is refused without a request to the seller until the service knows the chain', async () => {
+  test('until the service knows the chain, a purchase is refused without a request to the seller', async () => {
     const { pool } = scene
     for (const status of ['delete from chain_status', 'update chain_status set network = null']) {
       await pool.query(status)
@@ -178,7 +178,7 @@ describe('a buyer handles a seller that demands no payment', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase sends no request to the seller if the purchase ends before its job begins to ask', async () => {
+  test('if a purchase ends before its job contacts the seller, the job sends no request', async () => {
     const id = await scene.accept()
     const end = `update purchases set state = 'refused' where id = $1`
     await whileHeld(scene.pool, end, [id], () => [scene.run(id)])
@@ -300,7 +300,7 @@ describe('a purchase job signs in at a seller', () => {
     return projectId
   }
 
-  test('the buyer signs in without paying if the same purse has already paid this host', async () => {
+  test('the buyer signs in without paying if the same purse (wallet) has already paid this host', async () => {
     const projectId = await newRegular()
     expect(await bought({ projectId })).toMatchObject({
       state: 'answered',
@@ -319,7 +319,7 @@ describe('a purchase job signs in at a seller', () => {
     expect(shop.heard.length).toBe(3)
   })
 
-  test('the buyer does not sign in for a price quote, or if its purse has never paid this host', async () => {
+  test('the buyer does not sign in for a price quote, or if its purse (wallet) has never paid this host', async () => {
     const projectId = await newRegular()
     await bought({ projectId, kind: 'quote' })
     await bought({ projectId, request: { url: `${shop.url}?city=Lima` } })
@@ -367,7 +367,7 @@ describe('the agent gets the response that it has paid for', () => {
     return purchase?.answer
   }
 
-  test('a body that is not text is kept as base64, after decompression', async () => {
+  test('a response body that is not text is kept as base64, after decompression', async () => {
     shop.serve = () => new Response(PICTURE, { headers: { 'content-type': 'image/jpeg' } })
     const kept = { body: null, bodyOmitted: 'not-text', bodyBase64: PICTURE.toString('base64') }
     expect(await answerOf()).toMatchObject({ ...kept, headers: { 'content-type': 'image/jpeg' } })
@@ -376,7 +376,7 @@ describe('the agent gets the response that it has paid for', () => {
     expect(await answerOf()).toMatchObject(kept)
   })
 
-  test('a part of a resource is kept, and a body in an unknown encoding is kept as the seller sent it', async () => {
+  test('a part of a resource is kept, and a response body in an unknown encoding is kept as the seller sent it', async () => {
     shop.serve = () =>
       new Response('sun', { status: 206, headers: { 'content-range': 'bytes 0-2/5' } })
     expect(await answerOf()).toMatchObject({ status: 206, body: 'sun', bodyOmitted: null })
@@ -386,7 +386,7 @@ describe('the agent gets the response that it has paid for', () => {
     })
   })
 
-  test('a body above 1 MB is left out, before and after decompression', async () => {
+  test('a response body above 1 MB, before or after decompression, is left out', async () => {
     const large = Buffer.alloc(1024 * 1024 + 1, 'a')
     const omitted = { status: 200, body: null, bodyOmitted: 'too-large', bodyBase64: null }
     shop.serve = () => new Response(large)
@@ -396,7 +396,7 @@ describe('the agent gets the response that it has paid for', () => {
     expect(await answerOf()).toMatchObject(omitted)
   })
 
-  test('a body that is not text is left out if the request contained a secret', async () => {
+  test('if the request contained a secret, a response body that is not text is left out', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     shop.serve = () => new Response(PICTURE)

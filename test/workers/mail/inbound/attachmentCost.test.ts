@@ -4,7 +4,7 @@ import { queueReading } from '../../../../sql/mail/messages/attachmentTexts.ts'
 import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
-// Every process of the PostgreSQL cluster writes to the WAL that this file measures.
+// Every process of the PostgreSQL cluster writes to the WAL that this file measures, so no other test may run.
 import '../../../support/process/alone.ts'
 import '../../../support/long.ts'
 
@@ -14,13 +14,16 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Limits the WAL of reading: a multiple of the mail, and bytes for the rows and the event of each attachment. */
+/**
+ * Limits the WAL for reading attachments: a multiple of the size of the mail, and additional bytes for the rows and the
+ * event of each attachment.
+ */
 const WAL_SHARE = 10
 const WAL_FILE_BYTES = 1_500
 /** Limits the bytes of all events about the attachments as a multiple of the mail. */
 const EVENTS_SHARE = 10
 
-/** Describes a mail with many small attachments. The numbers count the attachments, the links and characters. */
+/** Describes a mail with many small attachments. The numbers are the counts of attachments, links and characters. */
 type Shape = {
   files: number
   filename: number
@@ -107,7 +110,7 @@ function mailOf({ files, filename, contentId, addresses, subject, links, content
 
 const walBytes = async () =>
   Number(
-    // The position of the last written WAL lags behind, because a commit of a job need not wait for the disk.
+    // The position of the last written WAL is behind, because a commit of a job need not wait for the disk.
     (await service.database.pool.query(`select pg_current_wal_insert_lsn() - '0/0' as bytes`))
       .rows[0].bytes,
   )

@@ -31,7 +31,7 @@ const ZONE: Zone = {
   '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
   'client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   'mail.client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
-  // The host of the test client may send for mail.strict.test, which belongs to somebody else than strict.test does.
+  // The host of the test client may send for mail.strict.test, whose owner is not the owner of strict.test.
   'mail.strict.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   'strict.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   's1._domainkey.strict.test TXT': [[dkimRecord]],
@@ -51,7 +51,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({
     dns: fakeDns(mailZone),
-    // Some name servers in the test never answer. All name servers except the silent ones take 5 ms for an answer.
+    // The silent name servers of the test never answer, and all others take 5 ms for an answer.
     async lookUp(name, type) {
       if (name.endsWith('silent.test')) return await new Promise(() => {})
       await Bun.sleep(5)
@@ -78,8 +78,8 @@ const signed = async (
 ): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem, ...options }
-  // Without signTime, the DKIM signer reads the clock twice, and the second of the clock may change between the two
-  // reads. For this reason, 1 of 1,500 signatures was invalid without signTime.
+  // Without signTime, the DKIM signer reads the clock twice, and the second may change in between. This made 1 of 1,500
+  // signatures invalid.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, {
     ...{ ...key, signTime, signatureData: [key] },
@@ -198,8 +198,8 @@ test('a mail with a forged From header is labelled even if the name servers do n
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // The DNS never answers the queries for the DKIM keys of the ten signatures. For ten DKIM keys, the service waits
-    // no longer than for one key, so that enough time is left to check SPF.
+    // The DNS never answers the queries for the DKIM keys of the ten signatures. The service waits no longer for ten
+    // keys than for one, so that enough time is left to check SPF.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])
@@ -403,7 +403,7 @@ test('the DMARC policy of the author’s domain is looked up only once for each 
 /** Returns the message with an ARC seal that a forwarder adds. */
 async function forwarded(message: string): Promise<string> {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  // The two signatures of the ARC seal must name the same time. Without signTime, each signature would name the second
+  // The two signatures of the ARC seal must state the same time. Without signTime, each of them would state the second
   // in which it was made.
   const signTime = new Date()
   const seal = { signingDomain: 'honest.test', selector: 's1', privateKey: pem, signTime }
@@ -431,7 +431,7 @@ test('the header of a signed mail is enough to find all DNS answers that the who
   })
 })
 
-test('the header of a mail asks for the keys of its signatures in every spelling of their tags', async () => {
+test('the service looks up the keys of a mail’s signatures in every spelling of their tags', async () => {
   const asked: string[] = []
   const header = write(
     'ada@honest.test',
@@ -448,7 +448,7 @@ test('the header of a mail asks for the keys of its signatures in every spelling
   expect(asked).toContain('arc._domainkey.honest.test')
 })
 
-test('a DNS record that the header of a mail did not ask for counts as unanswered at once', async () => {
+test('if the header of a mail did not cause the query for a DNS record, the record counts as unanswered at once', async () => {
   const answers = await findAnswers(inboundOf(write('ada@honest.test')), {
     ...CHECKS,
     lookUp: answering,
@@ -468,7 +468,7 @@ test('the ARC chain of a mail is checked, unless hashing the body would cost too
   expect((await authenticated(await forwarded(endless))).arc).toBe('none')
 })
 
-describe('a domain may ask for strict alignment (RFC 7489 §3.1)', () => {
+describe('a domain may demand strict alignment (RFC 7489 §3.1)', () => {
   /** Checks a mail from a@strict.test with the given envelope sender, DKIM signer and DMARC record. */
   async function checked(signer: string | null, sender: string, record: string) {
     const message = write('a@strict.test')
@@ -501,7 +501,7 @@ describe('a domain may ask for strict alignment (RFC 7489 §3.1)', () => {
   )
 })
 
-test('text that somebody appended after the signed length of a body makes the DKIM verdict policy', async () => {
+test('if text was appended after the signed length of a body, the DKIM verdict is policy', async () => {
   const message = write('ada@honest.test')
   const whole = await signed(message, 'honest.test', { maxBodyLength: 'Hello there.\r\n'.length })
   expect(await authenticated(whole)).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
@@ -546,9 +546,9 @@ test.each([
   },
 )
 
-describe('a forger uses the ways in which the libraries read a mail', () => {
+describe('a forger exploits the ways in which the libraries read a mail', () => {
   const VICTIM = 'boss@victim.test'
-  /** Allows no host, so that only a signature can prove the victim. */
+  /** Holds an SPF record that allows no host, so that only a signature can prove the victim. */
   const zone: Zone = {
     'victim.test TXT': [['v=spf1 -all']],
     '_dmarc.victim.test TXT': [['v=DMARC1; p=reject']],
@@ -588,7 +588,7 @@ describe('a forger uses the ways in which the libraries read a mail', () => {
     },
   )
 
-  test('text before a line of CR CR LF, after which the signed header follows, is not proven', async () => {
+  test('text before a line of CR CR LF, which precedes the signed header, is not proven', async () => {
     const genuine = await signed(write('news@victim.test'), 'victim.test')
     const forged = `From: ${VICTIM}\r\nSubject: pay\r\n\r\r\nFORGED\r\n${genuine}`
     for (const message of [forged, `X: y\r\n\0\r\n${forged}`]) {
@@ -630,7 +630,7 @@ describe('a forger uses the ways in which the libraries read a mail', () => {
     },
   )
 
-  test('two fields of one name that a signature covers both are proven', async () => {
+  test('if a signature covers both of two fields with the same name, both fields are proven', async () => {
     const message = await signed(`Subject: one\r\n${write(VICTIM)}`, 'victim.test')
     expect(await judge(message)).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
   })

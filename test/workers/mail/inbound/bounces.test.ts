@@ -67,8 +67,8 @@ test('a bounce changes status, label and thread of the bounced message, blocks t
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    // The mail with the bounce report is not authenticated. The service trusts the bounce report only because the
-    // report was sent to the secret bounce address.
+    // The mail with the bounce report is not authenticated. The service trusts the report only because it was sent to
+    // the secret bounce address.
     ['received', 'unread', 'unauthenticated'],
   ])
   const { suppressions, count } = (await agent.get('/v0/suppressions')).body
@@ -149,7 +149,7 @@ test('a bounce changes nothing if the project has not sent the bounced message t
   }
 })
 
-test('a bounce suppresses only the failed recipient, and a bounce from the target of a forwarding suppresses no address', async () => {
+test('a bounce suppresses only the failed recipient, and a bounce from the target of a forwarding address suppresses no address', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const pair = await sent(agent, ['one@example.com', 'two@example.com'])
@@ -167,7 +167,7 @@ test('a bounce suppresses only the failed recipient, and a bounce from the targe
   expect(await suppressed(agent)).toEqual(['two@example.com'])
 })
 
-test('a message keeps the status bounced if its bounce arrives before the sending attempt is recorded', async () => {
+test('if a bounce arrives before the sending attempt is recorded, the message keeps the status bounced', async () => {
   const agent = await service.newAgent()
   const arrived = Promise.withResolvers<void>()
   sink.refuseData = async () => {
@@ -192,7 +192,7 @@ test('a message keeps the status bounced if its bounce arrives before the sendin
   expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('suppressed recipients get no mail, a mail to suppressed recipients only gets 422, and a suppression can be deleted', async () => {
+test('suppressed recipients get no mail, a mail that has only suppressed recipients gets 422, and a suppression can be deleted', async () => {
   const agent = await service.newAgent()
   const { messageId, returnPaths } = await sent(agent, ['gone@example.com'])
   await returnTo(
@@ -229,7 +229,7 @@ test('suppressed recipients get no mail, a mail to suppressed recipients only ge
   expect((await sendMail(agent, mail)).refused).toBeUndefined()
 })
 
-test('an unknown mailbox in the reply to RCPT suppresses the address at once, and other SMTP refusals suppress no address', async () => {
+test('an unknown mailbox in the SMTP reply to RCPT suppresses the address at once, and other SMTP refusals suppress no address', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = (address) =>
     address.startsWith('nobody')
@@ -287,7 +287,7 @@ test('suppressed addresses are listed in pages, and an API key needs the scope m
   )
 })
 
-test('a letter that a human postmaster wrote does not count as a bounce, but a qmail report without a status code does', async () => {
+test('a letter that a human postmaster wrote does not count as a bounce, whereas a qmail report without a status code does', async () => {
   const agent = await service.newAgent()
   const to = ['postmaster@firm.test', 'ada@firm.test', 'one@firm.test']
   const letters = [
@@ -321,7 +321,7 @@ test('each copy of a sent message has a different envelope sender, in the domain
   }
 })
 
-test('a bounce that one recipient of a message forged suppresses no other recipient', async () => {
+test('a bounce that one recipient of a message has forged does not suppress another recipient', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const { messageId, returnPaths } = await sent(agent, ['mallory@example.com', 'bob@example.com'])

@@ -26,7 +26,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-/** Repeats a request while the service says that it is unavailable, as a client must on a busy machine. */
+/** Repeats a request while the service says that it is unavailable, as a client must do on a busy machine. */
 const patiently = (ask: () => Promise<Answer>): Promise<Answer> =>
   waitFor('an answer other than 503', async () => {
     const answer = await ask()

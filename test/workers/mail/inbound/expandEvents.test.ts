@@ -1,4 +1,6 @@
-/** Tests that recurring events stay in the calendar if the process that computes their instances does not start. */
+/**
+ * Tests that recurring events stay in the calendar even if the process that computes their instances does not start.
+ */
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { createExpandEvents } from '../../../../workers/mail/inbound/expandEvents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -21,7 +23,7 @@ const SOURCE = [
   'END:VCALENDAR',
 ].join('\r\n')
 
-test('a recurring calendar event keeps its computed dates while the system cannot start the process that computes the dates', async () => {
+test('while the process that computes dates cannot start, a recurring calendar event keeps the dates that were computed before', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const row = await newEvent(pool, projectId, { source: SOURCE, expand_at: new Date() })
@@ -51,7 +53,7 @@ test('a recurring calendar event keeps its computed dates while the system canno
   expect(await startsOf()).toEqual(['2031-03-02T07'])
   await run()
   expect(await startsOf()).toEqual(['2031-03-02T09', '2031-03-09T09', '2031-03-16T09'])
-  // Three runs ended without a result. The event keeps its dates, and a run of the next day computes them again.
+  // Three runs have ended without a result. The event keeps its dates, and a run on the next day computes them again.
   await pool.query('update calendar_events set expand_tries = 3 where row = $1', [row])
   await makeDue()
   await run()

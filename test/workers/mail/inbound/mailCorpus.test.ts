@@ -13,8 +13,8 @@ import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/long.ts'
 
 /**
- * Sets the minimum share of the messages of a corpus that must show a text. The share is below 1, because some messages
- * of a corpus have only one line or only a header.
+ * Sets the minimum fraction of a corpus whose messages must show a text. It is below 1, because some messages have only
+ * one line or only a header.
  */
 const READABLE_SHARE = 0.95
 const UNPARSEABLE_SHARE = 0.03
@@ -93,7 +93,7 @@ for (const { name, items: files } of mailCorpora()) {
       const raw = await download(agent, `${messagePath(messageId)}/raw`)
       expect(originals.has(raw.toString('latin1'))).toBe(true)
     }
-    // The memory limit for 13 MB of mail includes the memory for the parser, for the database driver, and for garbage.
+    // The memory limit for 13 MB of mail includes the memory of the parser and the database driver, and garbage.
     expect(process.memoryUsage().rss - before).toBeLessThan(1024 * 1024 * 1024)
   })
 }

@@ -51,7 +51,7 @@ async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[
   return rows.map(({ id }) => id)
 }
 
-/** Returns the queued jobs except the search index jobs, because each project has a search index job. */
+/** Returns the queued jobs, without the search index jobs that every project has. */
 const jobsOf = async (pool: Pool) => {
   const { rows } = await pool.query<{ key: string; payload: { inboundIds?: string[] } }>(
     `select key, payload from graphile_worker._private_jobs
@@ -141,7 +141,7 @@ test('a parser batch stores replies, repeated mails and equal Message-IDs in the
   expect(threads.every(({ exact }) => exact)).toBe(true)
 })
 
-test('a mail is moved out of its parser batch if its name server is silent or the database refuses the mail', async () => {
+test('if its name server is silent or the database refuses it, a mail is moved out of its parser batch', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -190,7 +190,7 @@ test('mails that arrive in a burst are parsed in the batches in which they were 
   expect(await subjectsOf(pool)).toHaveLength(640)
 })
 
-test('a parser batch stores the mail of one inbox without delay while another transaction locks the other inbox of the batch', async () => {
+test('a parser batch stores the mail of one inbox at once, even while another transaction locks another inbox of the batch', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [held, free] = [await newProject(pool), await newProject(pool)]
@@ -212,7 +212,7 @@ test('a parser batch stores the mail of one inbox without delay while another tr
   expect(await subjectsOf(pool)).toEqual(['free', 'held'])
 })
 
-test('if a project is deleted while a batch of mails is parsed, only the mail of the deleted project is lost', async () => {
+test('if a project is deleted while a batch of mails is parsed, only the mail of this project is lost', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [gone, kept] = [await newProject(pool), await newProject(pool)]
@@ -235,7 +235,7 @@ test('if a project is deleted while a batch of mails is parsed, only the mail of
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('many mails for one inbox use only the parser slots of one inbox, and the other mails wait in one job', async () => {
+test('many mails for one inbox use only one inbox’s part of the parser slots, and the other mails wait in one job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]
@@ -245,7 +245,7 @@ test('many mails for one inbox use only the parser slots of one inbox, and the o
     return trustingLookUp(name, type)
   }
   const { parse_batch: parse } = tasksOf(pool, lookUp, 2)
-  // Each mail of the flood is so large that it occupies half of a slot of the parser.
+  // Each mail of the flood is so large that it occupies half of a slot (place for a running job) of the parser.
   const text = 'x'.repeat(33_000)
   const flood = await arrive(
     pool,
@@ -270,7 +270,7 @@ test('many mails for one inbox use only the parser slots of one inbox, and the o
   expect((await subjectsOf(pool)).filter((subject) => subject !== 'flood')).toEqual(['q', 'r'])
 })
 
-test('after a crash a batch of mails is parsed in a child process, and no mail is lost if this child process is killed', async () => {
+test('after a crash a batch of mails is parsed in a child process, and if this child process is killed, no mail is lost', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const inboundIds = await arrive(
@@ -320,7 +320,7 @@ testWhole(
     doomed.child.kill('SIGKILL')
     await doomed.exited
     await proxy.cut()
-    // An earlier release queued jobs in the form that the next statement uses, before batches existed.
+    // An earlier release, which had no batches, queued jobs in the form of the next statement.
     await pool.query(
       `select graphile_worker.add_job('parse_inbound', json_build_object('inboundId', $1::text), job_key := 'parse_inbound:' || $1)`,
       [ids[0]],

@@ -73,7 +73,7 @@ test('a valid message is parsed even after several failed attempts of its parser
 async function refusedMail(raw: string) {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
-  // Because of the constraint `no_html`, the database refuses the message, as an unforeseen error would.
+  // The constraint `no_html` makes the database refuse the message, as an unforeseen error would.
   await service.database.pool.query(
     'alter table messages add constraint no_html check (html_body is null)',
   )
@@ -142,8 +142,8 @@ const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
 }
 
 /**
- * Returns a database pool that calls `before` ahead of each query about an inbound mail, and calls `after` when the
- * query has ended.
+ * Returns a database pool that calls `before` ahead of each query about an inbound mail, and `after` when the query has
+ * ended.
  */
 const watched = (
   pool: Pool,
@@ -183,7 +183,7 @@ test('a fifth large message waits until four large messages are parsed or delete
   const { promise, resolve: release } = Promise.withResolvers<void>()
   const watching = watched(pool, {
     async before(inboundId) {
-      // The service reads a message twice from the database: first the size of the message, and then its bytes.
+      // The service reads a message in two queries: first its size, and then its bytes.
       const hasSize = reads.includes(inboundId)
       reads.push(inboundId)
       if (hasSize && inboundId !== last) await promise
@@ -284,7 +284,7 @@ test('a message waits while the system cannot start its parser process, and is s
   expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
-test('a database outage does not count as a refusal of the message, even after many attempts to store the message', async () => {
+test('an outage of the database does not count as a refusal of the message, even after many attempts to store it', async () => {
   await using database = await createTestDatabase()
   const projectId = await newProject(database.pool)
   const [id] = await takeIn(database.pool, [projectId])
@@ -318,8 +318,7 @@ test('messages of one inbox that are parsed at the same time are stored in one t
     if (name.startsWith('_dmarc.')) policies.add(name)
     return trustingLookUp(name, type)
   }
-  // The test locks the inbox, so that no message can be stored. All messages of the inbox wait until the test unlocks
-  // the inbox.
+  // The test locks the inbox, so that the messages wait and no message is stored before the test unlocks it.
   const client = await pool.connect()
   try {
     await client.query('begin')

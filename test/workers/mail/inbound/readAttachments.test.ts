@@ -1,4 +1,4 @@
-/** Tests that the reading job brings the reading of every attachment to an end. */
+/** Tests that the reading job finishes every attachment, whatever happens during the reading. */
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { BlobsAwayError } from '../../../../shared/blobs/objectStore.ts'
 import type { Blobs } from '../../../../sql/blobs/blobs.ts'
@@ -42,8 +42,8 @@ type Pending = { filename: string; count: number; from: string }
 /**
  * Stores a message with an attachment that the reading job has not read yet.
  * @param read returns the content of the attachment.
- * @returns a function that runs the reading job, and a function that returns the state of the attachment and allows
- * another run to take the attachment.
+ * @returns two functions: one runs the reading job, and the other returns the state of the attachment and allows
+ * another run to take it.
  */
 async function waiting(filename: string, read: () => Promise<Buffer>) {
   const { pool } = database
@@ -53,7 +53,7 @@ async function waiting(filename: string, read: () => Promise<Buffer>) {
   const task = createReadAttachments({ pool, log: silentLog } as never, { blobs })
   return {
     run: () => task({ projectId }, { attempt: 1 }),
-    /** Runs the waiting jobs of the project, also jobs whose time has not come. */
+    /** Runs the waiting jobs of the project, even jobs whose time has not come. */
     async runWaiting() {
       const { rows } = await pool.query(
         `select payload from graphile_worker._private_jobs j where key like 'read_attachments:' || $1 || '%'`,
@@ -198,10 +198,10 @@ test.each([
   },
 )
 
-/** Sets a time of more than a quarter of a second. A run takes no further attachment after a quarter of a second. */
+/** Sets a time above a quarter of a second, after which a run takes no further attachment. */
 const SLOW_MS = 260
 
-/** Holds contents whose reading waits, for the busy projects, until the test ends the reading. */
+/** Holds contents for busy projects. Reading such a content waits until the test ends the wait. */
 function gatedBlobs(isBusy: (projectId: string) => boolean) {
   const waitingReads: (() => void)[] = []
   const of = (projectId: string): Blobs => ({
@@ -246,16 +246,16 @@ async function startReader(busy: ReadonlySet<string>) {
     (await pool.query('select state from attachment_texts where message_row = $1', [row])).rows[0]
       .state
   return {
-    /** Waits until the worker runs the jobs of 16 projects, the most that run at the same time. */
+    /** Waits until the worker runs jobs of 16 projects, which is the maximum at the same time. */
     whenFull: () => waitFor('16 jobs in hand', async () => (await inHand()) === 16),
-    /** Waits until the job of a project runs and keeps its place, or until the worker has postponed the job. */
+    /** Waits until the job of a project runs and keeps its place, or until the worker has postponed it. */
     whenDecided: (projectId: string) =>
       waitFor('the first look of the job', async () => {
         const job = (await jobs()).find(({ key }) => key === `read_attachments:${projectId}`)!
         return job.runs ? (await inHand()) === 16 : job.waits
       }),
     stateOf,
-    /** Ends `count` turns of busy projects. The function stops early if the attachment of message `row` is read. */
+    /** Ends `count` turns of busy projects. Stops early if the attachment of message `row` is read. */
     async endTurns(count: number, row: string | null = null): Promise<void> {
       const isRead = async () => row !== null && (await stateOf(row)) !== 'pending'
       for (let ended = 0; ; ended++) {
@@ -279,7 +279,7 @@ async function clear(): Promise<void> {
   await dropJobs(database.pool)
 }
 
-/** Stores files for sixteen projects, so that the projects take all places. Then ends some turns of these projects. */
+/** Stores files for sixteen projects, so that these projects take all places. Then ends some of their turns. */
 async function fillPlaces({ files, turns }: { files: number; turns: number }) {
   await clear()
   const busy = await Promise.all(Array.from({ length: 16 }, () => newProject(database.pool)))
@@ -317,7 +317,7 @@ test('a network that sends slow files to many projects delays the file of anothe
   }
 })
 
-test('jobs that find no place come back one after the other, at most twenty in a second', async () => {
+test('jobs that find no place are queued again one after another, at most twenty per second', async () => {
   const { pool } = database
   await clear()
   const { blobs, waitingReads } = gatedBlobs(() => true)
@@ -343,7 +343,7 @@ test('jobs that find no place come back one after the other, at most twenty in a
   await all
 })
 
-test('an outage between attachments of a message loses no attachment, and reads none twice', async () => {
+test('an outage between attachments of a message loses no attachment, and no attachment is read twice', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const parts = Array.from(

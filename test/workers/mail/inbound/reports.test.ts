@@ -22,7 +22,7 @@ beforeAll(async () => {
   service = await startTestService({
     env: { POSTMASTER: `operator@${D}` },
     pools: ['inbound'],
-    // In the DNS of the test only reporter.test has a DMARC policy.
+    // Only reporter.test has a DMARC policy in the DNS of the test.
     lookUp: async (name, type) => {
       if (type !== 'TXT') throw dnsError('ENOTFOUND')
       if (name === 'reporter.test') return [['v=spf1 ip4:127.0.0.0/8 -all']] as never
@@ -102,7 +102,7 @@ test('a DMARC aggregate report arrives in the postmaster inbox, and the operator
   expect((await operator.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a TLS report to the address tlsrpt is counted, but a repeated report or a report about a foreign domain is not counted', async () => {
+test('a TLS report to the address tlsrpt is counted, whereas a repeated report or a report about a foreign domain is not', async () => {
   const xml = recent(dmarcXml(D, [PASSED]))
   await send({ filename: `a!${D}!1.xml.gz`, content: gzipped(xml) })
   await send({ filename: `b!x!1.xml.gz`, content: gzipped(dmarcXml('other.test', [PASSED], '18')) })

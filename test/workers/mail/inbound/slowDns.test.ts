@@ -26,7 +26,7 @@ beforeEach(async () => {
   await pool.query('delete from inbound_mails')
 })
 
-/** Makes a look-up whose answers for names below `silent.test` arrive only when `answer` is called. */
+/** Makes a DNS lookup whose answers for names below `silent.test` arrive only when `answer` is called. */
 function slowLookUp() {
   const asked: string[] = []
   const { promise, resolve: answer } = Promise.withResolvers<void>()
@@ -61,7 +61,7 @@ async function arrive(projectId: string, { subject, text = 'x', changes }: Arriv
   return rows[0]!.id
 }
 
-/** Stores an inbound mail whose sender has a name server of its own that is silent. */
+/** Stores an inbound mail whose sender has a separate name server that is silent. */
 const arriveSilent = (projectId: string, { changes, ...mail }: Partial<Arrival> = {}) =>
   arrive(projectId, {
     ...{ subject: 'silent', ...mail },
@@ -113,7 +113,7 @@ test('a large mail is stored with the verdicts of its sender, although its name 
     changes: { remoteIp: '127.0.0.1', envelopeFrom: 'ada@late.silent.test' },
   })
   const parsing = parse_inbound({ inboundId }, { attempt: 1 })
-  // The service asks a second time only after the mail has left the parser.
+  // The service sends the second query only after the mail has left the parser.
   await waitFor('the second question', () => asked.length === 2)
   expect(await subjects()).toEqual([])
   answer()
@@ -122,7 +122,7 @@ test('a large mail is stored with the verdicts of its sender, although its name 
   expect(rows[0].authentication).toMatchObject({ spf: 'pass' })
 })
 
-test('a large mail whose answers have arrived waits for no other mail of its sender', async () => {
+test('a large mail whose DNS answers have arrived does not wait for another mail of its sender', async () => {
   const { asked, answer, lookUp } = slowLookUp()
   const stillSilent = slowLookUp()
   const { parse_inbound } = tasksOf((name, type) =>
@@ -146,7 +146,7 @@ test('a large mail whose answers have arrived waits for no other mail of its sen
   await Promise.all(waiting)
 })
 
-test('mail from an inbox of the service, or from another network, waits for no slow mail to the same inbox', async () => {
+test('slow mail to an inbox does not delay mail to the same inbox from an inbox of the service or from another network', async () => {
   const { asked, answer, lookUp } = slowLookUp()
   const { parse_inbound } = tasksOf(lookUp)
   const projectId = await newProject(pool)
@@ -166,7 +166,7 @@ test('mail from an inbox of the service, or from another network, waits for no s
   await Promise.all(waiting)
 })
 
-test('when a mail leaves its batch because of a silent name server, its check asks for nothing more', async () => {
+test('when a mail leaves its batch because of a silent name server, the check of its sender sends no further query', async () => {
   const { asked, answer, lookUp } = slowLookUp()
   const { parse_batch, parse_inbound } = tasksOf(lookUp)
   const projectId = await newProject(pool)
@@ -176,7 +176,7 @@ test('when a mail leaves its batch because of a silent name server, its check as
   await parse_batch({ inboundIds }, { attempt: 1 })
   const before = asked.length
   answer()
-  // This mail would wait behind a check that still waits for its turn.
+  // This mail would have to wait behind a check that still waits for its turn.
   const inboundId = await arrive(projectId, { subject: 'good' })
   await parse_inbound({ inboundId }, { attempt: 1 })
   expect(asked.length).toBe(before)

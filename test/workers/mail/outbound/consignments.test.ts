@@ -22,18 +22,18 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 type Options = {
-  /** Limits the time of the run. */
+  /** Sets the time limit of the run. */
   runMaxMs?: number
-  /** Says in how many milliseconds the next attempt of a domain is due. All other domains are due now. */
+  /** Maps a domain to the milliseconds until its next attempt is due. All other domains are due now. */
   laterInMs?: Record<string, number>
-  /** Returns the error with which the recording of outcomes fails. */
+  /** Returns the error with which recording the outcomes fails. */
   fault?: () => Error
 }
 type Host = (report: Report, to: string[]) => Promise<void>
 
 /**
  * Sends one mail to several domains. @param hosts says how the mail host of each domain answers. @param refusals counts
- * how often each lane (the queue of one destination) refuses the mail before it sends the mail.
+ * how often each lane (the queue of one destination) refuses the mail before it sends it.
  */
 async function sendTo(
   hosts: Record<string, Host>,
@@ -138,7 +138,7 @@ test('while one mail host hangs, a deferred recipient of another domain is tried
   await run
 })
 
-test('a recipient that is suppressed in the meantime, and a mail that is deleted, is not sent again in the same run', async () => {
+test('neither a recipient that is suppressed in the meantime nor a deleted mail is tried again in the same run', async () => {
   for (const remove of [
     (sent: SentRow) =>
       pool.query(
@@ -164,7 +164,7 @@ test('a recipient that is suppressed in the meantime, and a mail that is deleted
     await waitFor('the first try', () => tries === 1)
     await remove(sent)
     removed.resolve()
-    // The mail host that hangs ends only after the second try would have been due.
+    // The mail host that hangs ends only after the time at which the second attempt would have been due.
     await Bun.sleep(60)
     held.resolve()
     await run
@@ -172,7 +172,7 @@ test('a recipient that is suppressed in the meantime, and a mail that is deleted
   }
 })
 
-test('if every lane refuses the mail, the attempt ends at once and records when each recipient is tried again', async () => {
+test('if every lane (the queue of one destination) refuses the mail, the attempt ends at once and records when each recipient is tried again', async () => {
   const { sent, parts, run } = await sendTo(
     { 'a.test': accept, 'b.test': accept, 'c.test': accept },
     { 'a.test': 9, 'b.test': 9, 'c.test': 9 },
@@ -225,7 +225,7 @@ test('a recipient whose next attempt becomes due while another mail host hangs i
   expect(lastOf(parts)).toBe(1)
 })
 
-test('after an hour a run tries no recipient again, so that it ends before the job queue starts the job a second time', async () => {
+test('after an hour a run makes no further attempts, so that it ends before the job queue starts the job a second time', async () => {
   const held = Promise.withResolvers<void>()
   const startRun = async (options: Options) => {
     const tries = { count: 0 }

@@ -70,7 +70,7 @@ test('mail is unsigned without a DKIM key; the command dkim:new prints the DNS r
   const { raw } = await sunkAt(sink, signed.messageId)
   expect(await verify(raw, records)).toEqual([['pass', 'mail.test']])
   expect(await verify(raw.replace('AAAA', 'BBBB'), records)).not.toEqual([['pass', 'mail.test']])
-  // The mail is also signed with the second DKIM key, so either of the two DNS records is enough to verify the mail.
+  // The mail is also signed with the second DKIM key, so either of the two DNS records is enough to verify it.
   const second = await dkimNew('Mail.Test.')
   expect(second.stderr).toContain(name!.split('.')[0]!)
   const both = await sunkAt(sink, (await sendMail(agent)).messageId)

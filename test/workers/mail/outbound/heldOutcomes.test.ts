@@ -11,14 +11,14 @@ import '../../../support/whole.ts'
 /** Limits how many mails one process passes to the smarthost (the mail relay) at the same time. */
 const AT_ONCE = 5
 /**
- * Sets the length of an outage in milliseconds. The outage is longer than a job waits for the database, and longer than
- * jobs of a dead pool stay locked.
+ * Sets the length of an outage in milliseconds. It is longer than a job waits for the database, and longer than jobs of
+ * a dead pool stay locked.
  */
 const AWAY_MS = 13_000
 
 /**
- * Delays the SMTP reply that follows the data of a mail, for every mail. The function `answer` first cuts the
- * connection to the database, and then sends the delayed SMTP replies.
+ * Delays the SMTP reply that follows the data of each mail. `answer` first cuts the connection to the database, and
+ * then sends the delayed replies.
  */
 function cutBeforeReplies(sink: Sink, proxy: TcpProxy) {
   const gate = Promise.withResolvers<null>()

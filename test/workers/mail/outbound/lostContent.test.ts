@@ -1,4 +1,4 @@
-/** Tests that mail whose content the object store has lost is tried again, and counts as failed at the end. */
+/** Tests that mail whose content the object store has lost is tried again, and finally counts as failed. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { LostObjectError } from '../../../../sql/blobs/sealedBlob.ts'
 import { createSendMail } from '../../../../workers/mail/outbound/sendMail.ts'

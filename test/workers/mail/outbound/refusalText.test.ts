@@ -5,7 +5,7 @@ import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { startTestService } from '../../../support/service.ts'
 
 /**
- * Starts an SMTP proxy that replaces `NUL` and `BEL` in replies by U+0000 and U+0007, because no mail library writes
+ * Starts an SMTP proxy that replaces `NUL` and `BEL` in replies by U+0000 and U+0007, because no mail library sends
  * these characters.
  */
 async function startOddRelay(sink: Sink) {
@@ -46,7 +46,7 @@ test('an SMTP refusal is shown without the characters that PostgreSQL cannot sto
   relay.close()
 })
 
-test('if a relay refuses a mail with a text about certificates, the mail fails finally, because the refusal is not a TLS error', async () => {
+test('if a relay refuses a mail with a text about certificates, the refusal is no TLS error, and the mail fails permanently', async () => {
   await using sink = await startSink()
   await using service = await startTestService({
     smtp: false,

@@ -20,8 +20,7 @@ test('if a worker dies after the SMTP reply 250 and before the database commit, 
     DATA_DIR: service.config.dataDir,
     LOG_LEVEL: 'silent',
   })
-  // The relay has replied 250 to the mail. The worker sends the outcome of the mail to PostgreSQL, which has stopped
-  // responding.
+  // The relay has replied 250 to the mail. The worker tries to record this in PostgreSQL, which no longer responds.
   proxy.muteOn = 'update outbound_recipients r set'
   const behindProxy = service.database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
   await using doomed = startProcess('workers/main.ts', env(behindProxy), ['--pool', 'mail'])
@@ -33,7 +32,7 @@ test('if a worker dies after the SMTP reply 250 and before the database commit, 
   await waitFor('both copies', () => sink.mails.length === 2)
   doomed.child.kill('SIGKILL')
   expect(await doomed.exited).toBe('SIGKILL')
-  // The connection of the killed worker is closed, and the open transaction of this connection has ended.
+  // The connection of the killed worker is closed, and its open transaction has ended.
   await proxy.cut()
   expect(
     (await agent.get(`/v0/messages/${encodeURIComponent(messageId)}`)).body.deliveryStatus,
@@ -47,7 +46,7 @@ test('if a worker dies after the SMTP reply 250 and before the database commit, 
     .filter((_, n) => n % 2 === 0)
   expect([first![0], second![0], second![1]]).toEqual([messageId, messageId, first![1]])
   expect(copies.slice(2).toSorted()).toEqual(copies.slice(0, 2).toSorted())
-  // After the second copy no job is left that could send the message a third time.
+  // After the second copy, no job is left that could send the message a third time.
   await waitFor('the job to be done', async () => {
     const { rows } = await service.database.pool.query(
       'select count(*)::int as n from graphile_worker.jobs',

@@ -267,7 +267,7 @@ test('mail to another inbox of the service arrives in a thread of that inbox, an
   expect(sink.mails.some((mail) => mail.email.messageId === sent.messageId)).toBe(false)
 })
 
-test('recipients on this service get a message at once, and only once, while a remote mail host hangs', async () => {
+test('while a remote mail host hangs, recipients on this service get a message at once, and only once', async () => {
   const [writer, inbox] = [await service.newAgent(), await service.newAgent()]
   const { promise, resolve: release } = Promise.withResolvers<null>()
   let transactions = 0
@@ -383,7 +383,7 @@ test('a reply to a message without a sender is refused', async () => {
   expect([status, body.message]).toEqual([400, 'The message has no sender that can be replied to'])
 })
 
-test('mail of a project to the postmaster address reaches the inbox from the operator’s setting, like mail from outside', async () => {
+test('a project’s mail to the postmaster address reaches the inbox from the operator’s setting, like mail from outside', async () => {
   await using own = await startTestService({ smtp: false, env: { POSTMASTER: 'ops@mail.test' } })
   const agent = await own.newAgent()
   const early = await sendMail(agent, { to: ['postmaster@mail.test'] })

@@ -35,7 +35,7 @@ test('a message is deferred if the mail host refuses the connection greeting, th
   }
 })
 
-test('a message is deferred if the mail host demands TLS or a login, because the message itself is not refused', () => {
+test('a message is deferred if the mail host demands TLS or a login, because this does not refuse the message itself', () => {
   for (const responseCode of [530, 534, 535, 538]) {
     const at = (command: string) => stateOf({ responseCode, command, code: 'EENVELOPE' })
     expect([at('MAIL FROM'), at('RCPT TO'), at('DATA')]).toEqual([

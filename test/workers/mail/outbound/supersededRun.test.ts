@@ -1,4 +1,4 @@
-/** Tests that a run of a mail's job sends no further copies after another run has begun. */
+/** Tests that a run of a mail's job sends no further copies after another run of the same job has begun. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { createSendMail } from '../../../../workers/mail/outbound/sendMail.ts'
@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Sends each copy after the report of the copy before it. @param before runs before each report. */
+/** Sends each copy after the report about the previous copy. @param before runs before each report. */
 const transportOf = (sent: string[], before: (to: string) => Promise<unknown>) => ({
   route: 'direct',
   split: (to: string[]) => (to.length === 0 ? [] : [{ lane: 'example.com', to }]),

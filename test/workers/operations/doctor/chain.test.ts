@@ -52,7 +52,7 @@ async function lookAt(rpcUrls: string[], change: Partial<Config> = {}) {
 const foundOf = (findings: readonly { check: string; found: string }[], check: string) =>
   findings.filter((one) => one.check === check).map(({ found }) => found)
 
-test('the doctor reports a chain node that has no latest block or sends an error, and continues', async () => {
+test('the doctor (self-check) reports a chain node that has no latest block or sends an error, and continues', async () => {
   for (const [block, found] of [
     ['none', 'no answer: there is no latest block'],
     ['trouble', 'no answer: eth_getBlockByNumber: the node sleeps'],
@@ -61,7 +61,7 @@ test('the doctor reports a chain node that has no latest block or sends an error
   }
 })
 
-test('the doctor examines each of several chain nodes, and names the fault of each', async () => {
+test('the doctor (self-check) examines each of several chain nodes, and names the fault of each', async () => {
   const urls = [node(), node({ block: 'none' }), node({ block: 'trouble' })]
   const findings = await lookAt(urls)
   const each = urls.map((url) => foundOf(findings, `RPC ${new URL(url).host}`)[0])
@@ -73,7 +73,7 @@ test('the doctor examines each of several chain nodes, and names the fault of ea
   expect(foundOf(findings, 'RPC quorum')[0]).toStartWith('1 of 3 answer')
 })
 
-test('the doctor judges the age of the newest block of a chain, but not of the devnet', async () => {
+test('the doctor (self-check) judges the age of the newest block of a chain, but not of the devnet', async () => {
   const rpcUrls = [node()]
   const { chain } = parseConfig({})
   const devnet = { ...chain, embeddedDevnet: true, rpcUrls }
@@ -83,7 +83,7 @@ test('the doctor judges the age of the newest block of a chain, but not of the d
   expect(foundOf(await lookAt(rpcUrls, { chain: devnet }), 'head')).toEqual([])
 })
 
-test('without a database, the doctor examines the chain, but not the key of the receipts', async () => {
+test('without a database, the doctor (self-check) examines the chain, but not the key for receipts', async () => {
   const findings = await lookAt([node()])
   expect(foundOf(findings, 'head')).toHaveLength(1)
   expect(foundOf(findings, 'receipt key')).toEqual([])

@@ -44,7 +44,7 @@ async function run(command: 'doctor' | 'dns', args: string[], env: Record<string
 }
 const linesOf = ({ out }: { out: string }) => out.trimEnd().split('\n')
 
-test('the commands show their usage for an unknown option or a wrong address', async () => {
+test('the commands doctor and dns show their usage for an unknown option or a wrong address', async () => {
   const wrong = [
     run('doctor', ['--nothing']),
     run('dns', ['--nothing']),
@@ -55,7 +55,7 @@ test('the commands show their usage for an unknown option or a wrong address', a
   }
 })
 
-test('the command dns prints the records of the mail domain, and advice on names of others', async () => {
+test('the command dns prints the records of the mail domain, and advice on names in zones of other owners', async () => {
   const away = `; ${MX}. IN A …   the public address of this machine: bun run dns --address …`
   const [bare, bind] = await Promise.all([
     run('dns', []),
@@ -94,7 +94,7 @@ test('the command dns prints the record of a DKIM key, and the reverse name of a
   ])
 })
 
-test('the commands tell that the database lacks migrations or does not answer, and the doctor examines the rest', async () => {
+test('the commands doctor and dns report that the database lacks migrations or does not answer, and the doctor examines the rest', async () => {
   await using empty = await createTestDatabase('template0')
   const dns = await run('dns', [], { DATABASE_URL: empty.url })
   expect([dns.code, dns.error]).toEqual([78, expect.stringContaining('bun run migrate')])
@@ -111,7 +111,7 @@ test('the commands tell that the database lacks migrations or does not answer, a
   }
 })
 
-test('if the database is unreachable for a moment, the command doctor still prints the findings of living workers, and examines the other sections itself', async () => {
+test('if the database is unreachable for a moment, the command doctor prints the findings of running workers, and examines the other sections itself', async () => {
   await using proxy = await startTcpProxy(Number(new URL(database.url).port))
   const living = SECTIONS.filter((section) => section !== 'chain')
   const pools = await Promise.all(

@@ -78,7 +78,7 @@ const mx = (name: string, exchange: string, preference = 10): Answer => ({
   data: { preference, exchange },
 })
 const address = (name: string, data: string): Answer => ({ type: 'A', name, data })
-/** Splits a DKIM key into several strings, because the key is longer than one string of a TXT record. */
+/** Splits a DKIM key into several strings, because it is longer than one string of a TXT record. */
 const long = (text: string) => text.match(/.{1,255}/g)!
 
 const rightZone = (): Answer[] => [
@@ -324,7 +324,7 @@ test('`bun run doctor` reports an MTA-STS policy for another mail host as broken
 })
 
 test('under an enforced MTA-STS policy, `bun run doctor` reports a listener without STARTTLS or a trusted certificate as broken', async () => {
-  // A sender that follows an enforced policy delivers no mail to such a listener (RFC 8461 §5).
+  // A sender that obeys an enforced policy delivers no mail to such a listener (RFC 8461 §5).
   const { ca } = newCertificate(MX)
   await using plain = await startSink()
   for (const [mtaSts, verdict] of [
@@ -359,7 +359,7 @@ test('if the SMTP listener does not use port 25, `bun run doctor` names the sett
   })
 })
 
-test('a name server that fails gives a warning of `bun run doctor` without a verdict, and hides no other finding', async () => {
+test('if a name server fails, `bun run doctor` gives a warning without a verdict, and still shows every other finding', async () => {
   const findings = await lookAt({ mailDomain: 'broken.example', mailHostname: 'broken.host' })
   const failed = findings.filter(({ found }) => found === 'the name servers did not answer')
   expect(failed.map(({ check }) => check)).toEqual([
@@ -387,7 +387,7 @@ test('without a database, `bun run doctor` examines only what the settings and t
   }
 })
 
-test('if OUTSIDE_URL tells no IP address, the addresses of the mail host count as the sending addresses', async () => {
+test('if OUTSIDE_URL does not tell the service’s IP address, the addresses of the mail host count as the sending addresses', async () => {
   const outside = await serve((_request, response) => response.end('ip=nonsense\n'))
   const findings = await lookAt({ outsideUrl: `http://127.0.0.1:${outside}/` })
   expect(of(findings, 'reverse name of 127.0.0.1').verdict).toBe('ok')
@@ -416,7 +416,7 @@ test('`bun run doctor` tries the login to the mail relay, and no finding contain
   expect(JSON.stringify([right, untrusted, away, refused])).not.toContain('hunter22')
 })
 
-test('`bun run doctor` compares the size limit that the mail relay tells with the limit of the API', async () => {
+test('`bun run doctor` compares the size limit that the mail relay announces with the limit of the API', async () => {
   for (const [bytesMax, verdict, found] of [
     [undefined, 'ok', 'no limit is told'],
     [0, 'ok', 'no limit is told'],

@@ -1,4 +1,4 @@
-/** Tests how the doctor (the service's self-check) looks at SMTP servers that break the protocol. */
+/** Tests how the doctor (the service's self-check) examines SMTP servers that break the protocol. */
 import { afterAll, expect, test } from 'bun:test'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
@@ -12,7 +12,7 @@ afterAll(closeServers)
 const lookAt = (port: number, more: Partial<Parameters<typeof lookAtSmtp>[0]> = {}) =>
   lookAtSmtp({ host: '127.0.0.1', port, ownName: MX, servername: MX, ...more })
 
-test('the doctor reads the extensions that a mail host lists in its reply to EHLO', async () => {
+test('the doctor (self-check) reads the extensions that a mail host lists in its reply to EHLO', async () => {
   const port = await serveRaw((socket) => {
     socket.write('220 ready\r\n')
     socket.on('data', () => socket.write('250-a\r\n250 SIZE 10\r\n'))
@@ -39,7 +39,7 @@ test('a mail host whose greeting never ends counts as unreachable', async () => 
   expect(await lookAt(port)).toEqual({ reached: 'unreachable' })
 })
 
-test('the doctor reads the certificate of a mail host that speaks TLS from the first byte', async () => {
+test('the doctor (self-check) reads the certificate of a mail host that uses TLS from the first byte', async () => {
   const { key, ca } = newCertificate(MX)
   const heard: string[] = []
   const server = createServer({ key, cert: ca }, (socket) => {

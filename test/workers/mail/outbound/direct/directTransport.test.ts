@@ -78,7 +78,7 @@ test('each recipient gets a separate SMTP transaction, each domain gets one conn
   expect(first.connections - before).toBe(1)
   expect([one.secure, one.helo]).toEqual([true, 'mx.own.test'])
   expect(one.from).toStartWith(`${agent.address.split('@')[0]}+b`)
-  // A mail host of many domains chooses its certificate by the server name in SNI.
+  // A mail host that serves many domains chooses its certificate by the server name in SNI.
   expect(one.servername).toBe('mx1.test')
   expect([two.to, two.secure]).toEqual([['b@two.test'], false])
   expect(two.raw).toBe(one.raw)
@@ -137,7 +137,7 @@ test('outbound mail is deferred if a name server fails', async () => {
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a mail exchanger without a successful address lookup is skipped, and the mail is deferred if no mail exchanger is left', async () => {
+test('a mail exchanger whose address lookup fails is skipped, and the mail is deferred if no mail exchanger is left', async () => {
   zone.failing.push('unsaid.test')
   zone.mx['spare.test'] = [
     [10, 'unsaid.test'],
@@ -207,7 +207,7 @@ test('if a mail host closes the connection while receiving a message, no other m
   expect([got, countAt(second, messageId)]).toEqual([1, 0])
 })
 
-/** Starts a mail host on the SMTP port of the tests. The field `connections` counts the clients of the mail host. */
+/** Starts a mail host on the SMTP port of the tests. `connections` counts its clients. */
 async function startHost(host: string, onClient: (client: Socket) => void) {
   let connections = 0
   const sockets = new Set<Socket>()
@@ -227,8 +227,8 @@ async function startHost(host: string, onClient: (client: Socket) => void) {
 }
 
 /**
- * Forwards the bytes of a client to a mail host. If the function `answer` returns a reply for some bytes, the client
- * gets this reply, and the proxy does not forward the bytes.
+ * Forwards the bytes of a client to a mail host. If `answer` returns a reply for some bytes, the client gets this reply
+ * and the bytes are not forwarded.
  */
 const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (client: Socket) => {
   const outer = connect(first.port, host)
@@ -408,7 +408,7 @@ test('if a mail host demands TLS and its TLS fails for a moment, the mail is def
   expect([dropping.connections() > 1, refusing.connections()]).toEqual([true, 1])
 })
 
-test('a mail host may greet later than the time limit of the connection', async () => {
+test('a mail host may send its greeting later than the time limit for opening the connection', async () => {
   const timeouts = { connectMs: 150, greetingMs: 2_000 }
   using late = await startHost('127.0.0.6', (inner) => {
     const outer = connect(first.port, '127.0.0.2')
@@ -437,7 +437,7 @@ test('a mail host may greet later than the time limit of the connection', async 
   expect(late.connections()).toBe(1)
 })
 
-test('when the time for the mail hosts of one domain is over, the copies that are left are deferred without a connection', async () => {
+test('if the time for the mail hosts of one domain is over, the remaining copies are deferred without a connection', async () => {
   const before = first.connections
   zone.a['slowly.test'] = ['127.0.0.2']
   const transport = createDirectTransport({
@@ -523,8 +523,7 @@ test('a domain whose mail host hangs delays neither mail to other recipients nor
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
-    // The attempt must continue for the domain that hangs, although the result at the domain that responds fast has
-    // arrived.
+    // The attempt must continue for the hanging domain, although the result of the fast domain has arrived.
     const { rows } = await service.database.pool.query(
       `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
        where m.message_id = $1`,

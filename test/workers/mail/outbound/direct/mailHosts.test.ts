@@ -85,7 +85,7 @@ test('a null MX record takes effect only if the domain has no other MX record', 
   expect(await addressesOf({ a })).toEqual(['8.8.8.2'])
 })
 
-test('the sender never looks up the addresses of the DNS root', async () => {
+test('the sender never looks up the addresses of the DNS root (an empty host name)', async () => {
   const mx: Zone['mx'] = {
     'a.test': [
       [0, '.'],

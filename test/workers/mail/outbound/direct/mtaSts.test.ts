@@ -38,8 +38,8 @@ const hosts = [
 ]
 const certificate = newCertificate(...hosts, ...DOMAINS.map((name) => `mta-sts.${name}.test`))
 /**
- * Maps the URL host of each MTA-STS policy to the text of the policy. The list `asked` holds the hosts from which the
- * service fetched a policy.
+ * Maps the URL host of each MTA-STS policy to the text of the policy. `asked` lists the hosts from which the service
+ * fetched a policy.
  */
 const policies: Record<string, string> = {}
 const asked: string[] = []
@@ -136,7 +136,7 @@ test('mail is sent if the MTA-STS policy of the domain has the mode testing or n
   await untilStatus(agent, await send('none'), 'sent')
 })
 
-test('a policy that names a mail host in a form that no host name has counts as no policy, and the mail is sent', async () => {
+test('a policy whose mail host names have a form that no host name can have counts as no policy, and the mail is sent', async () => {
   for (const mx of ['mx.bytes\u0000.test', 'mx bytes.test', 'm\u00fcx.test', '*.*.test']) {
     policies['mta-sts.bytes.test'] = policy('enforce', mx)
     await untilStatus(agent, await send('bytes'), 'sent')

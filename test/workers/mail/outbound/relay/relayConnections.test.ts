@@ -14,7 +14,7 @@ const relayTo = (relayUrl: string, idleMaxMs?: number) =>
     },
   )
 
-test('a sign-in mail does not wait while the mails of projects occupy all their connections', async () => {
+test('a sign-in mail does not wait while the mails of projects occupy all the connections for projects', async () => {
   await using sink = await startSink()
   const { promise: gate, resolve: accept } = Promise.withResolvers<null>()
   let held = 0
@@ -42,7 +42,7 @@ test('a sign-in mail does not wait while the mails of projects occupy all their 
   transport.close()
 })
 
-test('mails that follow each other share a connection, and a mail after a pause has a new connection', async () => {
+test('mails that follow each other share a connection, and a mail after an idle time uses a new connection', async () => {
   await using sink = await startSink()
   const transport = relayTo(sink.url, 100)
   const send = () =>
@@ -53,7 +53,7 @@ test('mails that follow each other share a connection, and a mail after a pause 
       },
       async () => {},
     )
-  // Each mail ends before the pause, so all mails use one connection. A slow machine may need another connection.
+  // Each mail ends before the idle limit, so all mails use one connection. A slow machine may need another connection.
   for (let n = 0; n < 20; n++) await send()
   const before = sink.connections
   expect(before).toBeLessThan(20)

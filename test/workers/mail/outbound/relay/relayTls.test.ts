@@ -15,7 +15,7 @@ const FIRST = join(TLS, 'first.crt')
 
 type Offer = { startTls: boolean; implicit?: boolean }
 
-/** Starts a mail relay that asks for credentials and has a self-signed certificate. */
+/** Starts a mail relay that requests credentials and has a self-signed certificate. */
 async function startRelay({ startTls, implicit = false }: Offer) {
   const logins: { pass: string; secure: boolean }[] = []
   const mails: string[] = []
@@ -72,7 +72,7 @@ async function sendUnder(env: Record<string, string>) {
   return { outcomes, lines }
 }
 
-test('mail is deferred if the relay would get the password in plain text, and the log states the reason once', async () => {
+test('mail is deferred if the relay would otherwise get the password in plain text, and the log states the reason once', async () => {
   await using relay = await startRelay({ startTls: false })
   const { outcomes, lines } = await sendUnder({ SMTP_RELAY_URL: relay.url })
   expect(outcomes.map(({ state }) => state)).toEqual(['deferred', 'deferred'])
@@ -95,7 +95,7 @@ test('a relay with a self-signed certificate gets no password, unless the settin
     const other = { SMTP_RELAY_URL: relay.url, SMTP_RELAY_CA_FILE: join(TLS, 'second.crt') }
     expect((await sendUnder(other)).outcomes[0]!.state).toBe('deferred')
     expect([relay.logins, relay.mails]).toEqual([[], []])
-    // The service connects to the mail relay by its IP address, so the pinned certificate needs no host name.
+    // The service connects to the mail relay by IP address, so the pinned certificate needs no host name.
     const named = await sendUnder({ SMTP_RELAY_URL: relay.url, SMTP_RELAY_CA_FILE: FIRST })
     expect([offer, named.outcomes.map(({ state }) => state)]).toEqual([offer, ['sent', 'sent']])
     expect(named.lines).toEqual([])
@@ -117,7 +117,7 @@ test('a mail relay on this machine gets the password without TLS if SMTP_RELAY_T
   }
 })
 
-test('mail to a relay without a login needs trusted STARTTLS if the relay offers STARTTLS, unless SMTP_RELAY_TLS is off', async () => {
+test('for a relay without a login, STARTTLS must be trusted if the relay offers it, unless SMTP_RELAY_TLS is off', async () => {
   await using relay = await startRelay({ startTls: true })
   const strange = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl })
   expect(strange.outcomes[0]!.error).toContain('the relay offers no trusted TLS')
