@@ -16,7 +16,7 @@ const pages = git('ls-files', '--cached', '--others', '--exclude-standard', '*.m
   .split('\n')
   .filter((path) => path !== '')
 
-/** Returns the text of a page without its code blocks, in which brackets and backticks have other meanings. */
+/** Returns the text of a page without its code blocks, because brackets and backticks have other meanings there. */
 const prose = (path: string) => read(path).replace(/```[\s\S]*?```/g, '')
 
 test(`the README file has at most ${README_LINES_MAX} lines`, () => {

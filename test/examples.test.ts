@@ -49,8 +49,7 @@ afterAll(async () => {
 })
 
 /**
- * Starts an example program and waits until it has printed `pattern`. @returns the text of the first capture group of
- * `pattern`
+ * Starts an example program and waits until it has printed `pattern`. @returns the text of the first capture group
  */
 async function run(file: string, pattern: RegExp, env: Record<string, string> = {}) {
   tried.add(file)
@@ -96,7 +95,7 @@ for (const file of ['buyerWithMandate.ts', 'buyer.py']) {
 }
 
 test.skipIf(!hasPython)(
-  'the example buyer.py buys a second time in a container, although its process id is the same as before',
+  'the example buyer.py buys a second time in a container, even if its process id is the same as before',
   async () => {
     const { found } = await run('sellerHono.ts', /selling at (\S+)/)
     await agent.put('/v0/sellers/endpoints', { urlPattern: found, priceUsdc: '0.01' })
@@ -117,7 +116,7 @@ test.skipIf(!hasPython)(
   },
 )
 
-test('the example paidMcpTool.ts asks for a payment', async () => {
+test('the example paidMcpTool.ts demands a payment', async () => {
   const { found } = await run('paidMcpTool.ts', /the tool is at (\S+)/)
   const client = new Client({ name: 'buyer', version: '1' })
   await client.connect(new StreamableHTTPClientTransport(new URL(found)) as never)
@@ -135,7 +134,7 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
     async () => {
       const { found: shop } = await run('sellerHono.ts', /selling at (\S+)/)
       const secret = 'whsec_of_this_example_and_no_other'
-      // The receipt key of the payment is published only after the start of the receiver.
+      // The receipt key of the payment is published only after the receiver has started.
       let isPublished = false
       const port = await serve(async ({ url }, response) => {
         const keys = await fetch(`${till.service.url}${url}`)
@@ -172,7 +171,7 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
       const body = { ...signedReceipt.body, amountUsdcRaw: '10001' }
       const forged = JSON.stringify({ ...signedReceipt, body })
       expect(await post(forged, hmacOf(forged), 'whk_2')).not.toBe(204)
-      // Who has seen a delivery can send its body and signature again under other idempotency keys.
+      // A person who has seen a delivery can send its body and signature again under other idempotency keys.
       const seen = JSON.stringify(signedReceipt)
       const replays = ['whk_3', 'whk_4'].map((key) => post(seen, hmacOf(seen), key))
       expect(await Promise.all(replays)).toEqual([204, 204])

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, '..')
 const ROOMS = ['api', 'workers', 'sql', 'shared'] as const
 type Room = (typeof ROOMS)[number]
 
-/** Maps each top folder of the source code (called a room) to the top folders from which its files may import. */
+/** Maps each top folder of the source code to the top folders from which its files may import. */
 const MAY_IMPORT: Record<Room, readonly Room[]> = {
   shared: ['shared'],
   sql: ['sql', 'shared'],
@@ -15,8 +15,8 @@ const MAY_IMPORT: Record<Room, readonly Room[]> = {
 }
 
 /**
- * Lists the files in which the service's processes start (entry files). Only entry files may read the environment
- * variables and the command line arguments.
+ * Lists the entry files, in which the service's processes start. Only entry files may read environment variables and
+ * command line arguments.
  */
 const ENTRIES = new Set([
   'api/main.ts',
@@ -100,7 +100,7 @@ test('each top folder of the source imports only the folders that MAY_IMPORT all
   ).toEqual([])
 })
 
-test('no file of the source imports itself through other files, not even for types only', () => {
+test('no file of the source imports itself through other files, not even for types', () => {
   const done = new Set<string>()
   const circles: string[] = []
   const visit = (path: string, way: readonly string[]): void => {
@@ -136,7 +136,7 @@ test('each folder of tests has the same name as the source folder that it tests'
   expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
-test('the routes xRoutes are exported only from xRoutes.ts, and no API file name ends with View, Views or Operations', () => {
+test('the routes xRoutes are exported only from xRoutes.ts, and the name of no API file ends with View, Views or Operations', () => {
   const inApi = sources.filter(
     ({ path, room }) => room === 'api' && !path.startsWith('api/client/') && !path.startsWith(PAGE),
   )
@@ -157,12 +157,12 @@ test('the routes xRoutes are exported only from xRoutes.ts, and no API file name
 test('the folder shared/ imports no database, no web framework, no file access and no sockets', () => {
   const impure =
     /from '(pg|elysia|graphile-worker|bun:sqlite|smtp-server|nodemailer|node:(fs|net|http|https|child_process|dns|os)(\/\w+)?)'/
-  // The file openFiles.ts reads only the open files of its own process, which Linux shows as files below /proc.
+  // openFiles.ts reads only the open files of its own process, which Linux shows as files below /proc.
   const own = 'shared/process/openFiles.ts'
   expect(
     offenders(({ path, room, text }) => {
       const match = room === 'shared' && path !== own ? impure.exec(text) : null
-      // The functions isIP and BlockList of node:net open no sockets.
+      // The functions isIP and BlockList of node:net open no sockets, so they are allowed.
       return match === null || /import \{ (isIP|BlockList|[, ])+ \} from 'node:net'/.test(text)
         ? undefined
         : match[0]
@@ -173,8 +173,7 @@ test('the folder shared/ imports no database, no web framework, no file access a
 test('only the folder sql/ and the spool (disk queue of mail) contain SQL text, and only sql/ calls graphile_worker', () => {
   const statement =
     /\b(select\s[\s\S]{0,200}\sfrom\s|insert\s+into\s|delete\s+from\s|update\s+\w+\s+set\s|graphile_worker\.)/i
-  // The files of the mail spool (accepted mail) use a separate SQLite database of the SMTP listener, so these files may
-  // contain SQL.
+  // The mail spool (accepted mail) is a separate SQLite database of the SMTP listener, so its files may contain SQL.
   const own = new Set(
     ['spool.ts', 'spoolAddresses.ts', 'spoolThread.ts'].map((name) => `api/smtp/spool/${name}`),
   )
@@ -198,7 +197,7 @@ test('the client library imports only itself, and the service does not import th
   expect(
     offenders(({ path, text }) =>
       // The paywall proxy for sellers (api/sell) may import the client library, because a seller’s own program also
-      // uses this library.
+      // uses it.
       path.startsWith('api/client/') || path.startsWith(PAGE) || path.startsWith('api/sell/')
         ? undefined
         : /from '\.[^']*\/client\/[^']*'/.exec(text)?.[0],

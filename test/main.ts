@@ -1,7 +1,8 @@
 /**
- * Runs `npm test`, `npm run test:long` and `npm run test:all`. The command `npm test` starts one embedded PostgreSQL with a migrated template database, runs the
- * test files by `bun test`, and ends with a line `N passed, N failed, N skipped`. An argument without a leading dash
- * selects the test files whose path contains the argument. Arguments that are options are passed on to `bun test`.
+ * Runs `npm test`, `npm run test:long` and `npm run test:all`. `npm test` starts one embedded PostgreSQL with a
+ * migrated template database, runs the test files by `bun test`, and ends with a line `N passed, N failed, N skipped`.
+ * An argument without a leading dash selects the test files whose path contains it. Options are passed on to `bun
+ * test`.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -12,41 +13,42 @@ const isWhole = process.env.TEST_WHOLE === '1'
 const isLong = process.env.TEST_LONG === '1'
 
 /**
- * Limits the milliseconds of one test, so that a hanging test is ended. The time limit of a test is high, because a
- * test must not fail only because the machine is busy. Some cases of the whole suite need minutes.
+ * Limits the milliseconds of one test, so that a hanging test ends. The limit is high, because a test must not fail
+ * only because the machine is busy, and some cases of the whole suite need minutes.
  */
 const TEST_LIMIT_MS = isWhole ? 600_000 : 180_000
 
 /**
  * Sets the number of test files that run at the same time. Many test files wait for a process or a delay, so a machine
- * with two cores can run more than two at a time. With six at a time, a slow machine had 15 runnable processes for its
- * two cores, and waits of a minute ran out.
+ * with two cores can run more than two. With six, a slow machine had 15 runnable processes for its two cores, and waits
+ * of a minute timed out.
  */
 const LANES = 4
 
 /**
- * Matches the test folders that contain the slowest test files. The slowest test files begin first, so that no slow
- * test file runs alone at the end.
+ * Matches the test folders with the slowest test files. These begin first, so that no slow test file runs alone at the
+ * end.
  */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 
 /**
- * Matches test files that measure time or memory of the service. The test files that measure time or memory run last,
- * one after another.
+ * Matches test files that measure time or memory of the service. These run last, one after another.
  */
 const RUNS_ALONE = importOf('support/process/alone.ts')
 
-/** Matches test files that only `npm run test:long` and the whole suite run, unless an argument names the file. */
+/**
+ * Matches test files that run only in `npm run test:long` and in the whole suite, unless an argument names the file.
+ */
 const RUNS_LONG = importOf('support/long.ts')
 
-/** Matches test files that only the whole suite runs, unless a command line argument names the file. */
+/** Matches test files that run only in the whole suite, unless a command line argument names the file. */
 const RUNS_IN_WHOLE = importOf('support/whole.ts')
 
 const rank = (file: string) => (LONG.test(file) ? 0 : 1)
 
 /**
- * Returns a pattern that matches the import of a given file of this folder. The function throws if the file was moved,
- * because the pattern would then match nothing without notice.
+ * Returns a pattern that matches the import of a given file of this folder. Throws if the file was moved, because the
+ * pattern would then silently match nothing.
  */
 function importOf(file: string): RegExp {
   if (!existsSync(join(import.meta.dir, file))) throw new Error(`test/${file} does not exist`)
@@ -60,8 +62,8 @@ const isWanted = (content: string): boolean =>
 type Env = Record<string, string | undefined>
 
 /**
- * Saves a fifth of the processor time: The runtime neither optimises code for long runs nor gives memory back at once.
- * The whole suite runs without these settings, as the service does.
+ * Saves a fifth of the processor time, because the runtime neither optimises code for long runs nor gives memory back
+ * at once. The whole suite runs without these settings, as the service does.
  */
 const QUICK: Env = isWhole ? {} : { BUN_JSC_useFTLJIT: '0', MIMALLOC_PURGE_DELAY: '5000' }
 

@@ -32,7 +32,7 @@ const comments = withEnding(/^(?:api|workers|sql|shared|test)\/.*\.ts$/).map(
   (path) => [path, (read(path).match(COMMENT) ?? []).join('\n')] as const,
 )
 
-/** Holds names in backticks that belong to other programs and to standards, and not to this project. */
+/** Holds names in backticks that belong to other programs or to standards, and not to this project. */
 const FOREIGN = new Set(
   `count_example OTEL_EXPORTER_OTLP_HEADERS REPLICATION_URL archive_timeout recovery_target_time transport_maps
    TRANSFER_WITH_AUTHORIZATION_TYPEHASH iPhonetik`.split(/\s+/),

@@ -48,8 +48,8 @@ test('if a worker is killed while it sends a mail, another worker sends the mail
   const dead = await pools()
   worker = startWorker()
   try {
-    // The documentation promises 15 s only for workers that are already running. The 15 s do not include the time that
-    // a process needs to start.
+    // The documentation promises 15 s only for workers that are already running, so the time that a process needs to
+    // start does not count.
     await waitFor('the new worker', async () => (await pools()).some((id) => !dead.includes(id)))
     const mail = await waitFor('the message at the sink', () => sink.mails[0], RECOVERY_LIMIT_MS)
     expect(mail.email.messageId).toBe(body.messageId)
@@ -71,7 +71,7 @@ test('a running worker pool keeps its registration and its jobs while dead worke
     const { rows } = await pool.query('select graphile_pool_id from worker_pools')
     return rows[0]?.graphile_pool_id as string | undefined
   })
-  // The test makes the job look as if the live worker pool had locked it a minute ago.
+  // The test changes the job so that the live worker pool seems to have locked it a minute ago.
   await pool.query(
     `select graphile_worker.add_job('purge_project', '{}', run_at := now() + interval '1 day')`,
   )
@@ -87,7 +87,7 @@ test('a running worker pool keeps its registration and its jobs while dead worke
   expect(rows).toEqual([{ locked_by: null }])
 })
 
-test('a worker pool that loses its database row registers again under the same id, and keeps its jobs', async () => {
+test('if its database row is deleted, a worker pool registers again under the same id, and keeps its jobs', async () => {
   await using service = await startTestService({ smtp: false, pools: ['inbound'] })
   const { pool } = service.database
   const registrations = async () =>
@@ -105,7 +105,7 @@ test('a worker pool that loses its database row registers again under the same i
     return rows.length === 1 && rows[0].id !== before.id ? rows : null
   })
   expect(after.graphile_pool_id).toBe(before.graphile_pool_id)
-  // If a worker process dies between two statements of its start, an old database row of its pool is left behind.
+  // A worker process that dies between two statements of its start leaves an old database row of its pool.
   await pool.query(
     `insert into worker_pools (graphile_pool_id, pool_name, registered_at, suspect_since)
      values ($1, 'inbound', now() - interval '1 minute', now() - interval '1 minute')`,

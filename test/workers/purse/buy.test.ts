@@ -406,7 +406,7 @@ describe('the agent gets the response that it has paid for', () => {
   })
 })
 
-test('the seller gets no trace id of the agent, although the job continues its trace', async () => {
+test('the seller gets no trace id of the agent, although the purchase job continues the agent’s trace', async () => {
   const seen: (string | null)[] = []
   shop.ask = (request) => {
     seen.push(request.headers.get('traceparent'))

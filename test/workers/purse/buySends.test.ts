@@ -40,7 +40,7 @@ const set = (id: string, columns: string) =>
 const busy = () => new Response('busy', { status: 503 })
 const settled = (body: object, name = 'payment-response', status = 200) =>
   new Response('sunny', { status, headers: { [name]: encodeHeader(body) } })
-/** Returns the time that is the given number of milliseconds from now, as a Unix time in seconds, rounded up. */
+/** Returns the time the given number of milliseconds from now, as a Unix time in seconds, rounded up. */
 const secondsIn = (ms: number) => Math.ceil((Date.now() + ms) / 1000)
 
 async function bought(given: Accepted = {}) {
@@ -60,7 +60,7 @@ async function undecided(given: Accepted = {}): Promise<string> {
 }
 
 describe('a purchase job sends a signed payment', () => {
-  test('the buyer sends a signed payment again with the same bytes after 1, 2, 4 and then 8 seconds', async () => {
+  test('the buyer sends a signed payment again with the same bytes after 1, 2, 4 and then every 8 seconds', async () => {
     const id = await undecided()
     shop.serve = busy
     for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 8_000]) {
@@ -111,7 +111,7 @@ describe('a purchase job sends a signed payment', () => {
     expect(detail).toEndWith('; the seller may have taken the payment')
   })
 
-  test('the buyer does not send a payment again after the owner has stopped the payment, unless the seller has taken the money', async () => {
+  test('after the owner has stopped a payment, the buyer does not send it again, unless the seller has taken the money', async () => {
     const cancelled = `cancel_signature = '0x12'`
     const id = await undecided()
     await set(id, cancelled)
@@ -127,7 +127,7 @@ describe('a purchase job sends a signed payment', () => {
     expect(await scene.purchase(taken)).toMatchObject({ state: 'answered', status: 200 })
   })
 
-  test('a purchase ends as expired if its signed payment is no longer valid, and the seller gets no request', async () => {
+  test('if the signed payment of a purchase is no longer valid, the purchase ends as expired, and the seller gets no request', async () => {
     const id = await undecided()
     await set(id, `money = 'released'`)
     openShop(shop)
@@ -140,7 +140,7 @@ describe('a purchase job sends a signed payment', () => {
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase with a signed payment ends in the state unknown if its credential was deleted', async () => {
+  test('if its credential is deleted, a purchase with a signed payment ends in the state unknown', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     const request = { headers: { authorization: 'Bearer {{apiKey}}' } }
@@ -155,8 +155,8 @@ describe('a purchase job sends a signed payment', () => {
   })
 })
 
-describe('another worker takes a purchase at the same time', () => {
-  /** Signs the payment of a purchase in the same way as another worker that has asked the same seller. */
+describe('another worker runs the job of a purchase at the same time', () => {
+  /** Signs the payment of a purchase as another worker would that has contacted the same seller. */
   async function signElsewhere(id: string): Promise<void> {
     const { project_id: projectId } = await scene.purchase(id)
     const network = USDC_NETWORKS['base-sepolia']
@@ -274,7 +274,7 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
   }
   const verdicts = ({ receipt_verdict: receipt, offer_verdict: offer }: any) => [receipt, offer]
 
-  test('a seller’s signed proof is valid only if the proof names the requested URL, the URL without its query, or the resource of the offer', async () => {
+  test('a seller’s signed proof is valid only if it names the requested URL, the URL without its query, or the resource of the offer', async () => {
     const url = `${shop.url}?city=Lima`
     const named = `http://${shop.host}/named`
     for (const [resource, verdict] of [

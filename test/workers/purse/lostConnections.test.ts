@@ -1,6 +1,6 @@
 /**
- * Breaks the connection to the database at every round trip of a purchase. Nothing may be paid twice, and the sums must
- * be exact.
+ * Breaks the connection to the database at every round trip of a purchase. Nothing may be paid twice, and the totals
+ * must be exact.
  */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { some, testWhole } from '../../support/database/extent.ts'
@@ -44,7 +44,7 @@ afterAll(async () => {
 for (const moment of some(MOMENTS)) {
   for (const method of ['GET', 'POST'] as const) {
     testWhole(
-      `a purchase by ${method} pays at most once, with a cut ${moment} each round trip`,
+      `a purchase by ${method} pays at most once, even if the database connection is cut ${moment} any round trip`,
       async () => {
         const buyer = await newBuyer(till)
         const mandateId = await buyer.giveMandate({ hosts: [seller.host] })
@@ -60,8 +60,8 @@ for (const moment of some(MOMENTS)) {
             RECOVERY_LIMIT_MS,
           )
           const isPaid = ended.payment !== null
-          // If a POST was interrupted before its payment was signed, the purchase ends as unknown, because the seller
-          // may have acted on the first request.
+          // If a POST request was interrupted before its payment was signed, the purchase ends as unknown, because the
+          // seller may have acted on the first request.
           if (isPaid || method === 'GET')
             expect(ended).toMatchObject({ state: 'answered', status: 200 })
           else expect(ended).toMatchObject({ state: 'unknown', reason: 'cut_off' })

@@ -1,6 +1,6 @@
 /**
- * Tests how the call of an MCP tool becomes an HTTP exchange. The tests cover the request, the responses, the
- * challenges and the failures.
+ * Tests how the call of an MCP tool becomes an HTTP exchange: the request, the responses, the challenges and the
+ * failures.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { Exchange } from '../../../workers/http/guardedRequest.ts'
@@ -86,7 +86,7 @@ describe('a buyer calls an MCP tool', () => {
 })
 
 describe('a buyer reads the response of an MCP tool', () => {
-  test('the buyer reports a successful MCP tool call with the status 200, and with the result without `_meta`', async () => {
+  test('the buyer reports a successful MCP tool call with the status 200, and returns the tool’s result without `_meta`', async () => {
     const result = { content: [{ type: 'text', text: 'sunny' }], structuredContent: { tempC: 7 } }
     seller.call = () => ({ result: { ...result, _meta: { other: 1 } } })
     const answer = await answered()
@@ -218,7 +218,7 @@ describe('a buyer handles an MCP server that does not respond to a call', () => 
     }
   })
 
-  test('a server counts as not speaking MCP if the server redirects, or responds with another media type or without JSON', async () => {
+  test('a server counts as a server without MCP if it redirects, or responds with another media type or without JSON', async () => {
     const none = ['network', 'the server does not speak MCP as expected']
     for (const answer of [
       () => Response.redirect('https://elsewhere.example/', 302),
@@ -235,21 +235,21 @@ describe('a buyer handles an MCP server that does not respond to a call', () => 
     }
   })
 
-  test('the buyer reports that an MCP server was not reached if its address is blocked or no process listens at the address', async () => {
+  test('the buyer reports that it did not reach an MCP server if the address is blocked or no process listens there', async () => {
     const [kind] = await failure({ allowPrivate: false })
     expect([kind, seller.requests]).toEqual(['blocked', []])
     await seller[Symbol.asyncDispose]()
     expect(await failure()).toEqual(['network', 'ECONNREFUSED'])
   })
 
-  test('a server counts as not speaking MCP if its response is too large to be read completely', async () => {
+  test('a server whose response is too large to be read completely counts as a server without MCP', async () => {
     seller.call = () => ({ result: { content: [{ type: 'text', text: 'x'.repeat(2_000) }] } })
     expect(await failure({ responseBytesMax: 1_000 })).toEqual([
       ...['network', 'the server does not speak MCP as expected'],
     ])
   })
 
-  test('an MCP server counts as late if the whole call takes longer than its time limit', async () => {
+  test('an MCP server counts as late if the whole call takes longer than the time limit', async () => {
     const never = new Promise<Response>(() => {})
     seller.call = () => never
     expect((await failure({ timeoutMs: 100 }))[0]).toBe('timeout')

@@ -9,7 +9,7 @@ type Page = { status?: number; body: string }
 
 afterAll(closeServers)
 
-/** Starts a host with DID documents by path. */
+/** Starts a host that serves a DID document at each of the given paths. */
 async function startHost(pages: (did: string) => Record<string, Page>) {
   const asked: string[] = []
   const port = await serve((request, response) => {
@@ -41,7 +41,7 @@ test('a key in the DID document of a seller’s host belongs to the host, and th
 })
 
 test('a DID document of a seller’s host may name its keys by a relative DID URL', async () => {
-  // The id `#a` stands for the DID of the document, followed by this fragment (DID Core §3.2.2).
+  // The id `#a` is relative: it stands for the DID of the document with this fragment (DID Core §3.2.2).
   const { did, find } = await startHost(() => ({ [OWN]: document(['#a', KEY]) }))
   expect(await find(`${did}#a`)).toEqual({ jwk: KEY as never, isOfHost: true })
   expect(await find(`${did}#b`)).toBeNull()

@@ -1,4 +1,4 @@
-/** Tests which outcomes wait for the database, and for how long. */
+/** Tests which outcomes of jobs wait for the database, and for how long. */
 import { expect, test } from 'bun:test'
 import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
 import { silentLog } from '../../support/service.ts'
@@ -6,7 +6,7 @@ import { silentLog } from '../../support/service.ts'
 /** Makes the error of a connection that PostgreSQL refuses. */
 const away = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 
-test('an outcome is recorded as soon as the database is back', async () => {
+test('after an outage, the outcome of a job is recorded as soon as the database is back', async () => {
   let tries = 0
   const outcomes = createHeldOutcomes(silentLog)
   const recorded = outcomes.record(async () => {
@@ -17,7 +17,7 @@ test('an outcome is recorded as soon as the database is back', async () => {
   expect([await recorded, tries]).toEqual(['done', 3])
 })
 
-test('an outcome that the database refuses is not tried again', async () => {
+test('if the database refuses the outcome of a job, recording it is not tried again', async () => {
   let tries = 0
   const recorded = createHeldOutcomes(silentLog).record(async () => {
     tries++
@@ -26,7 +26,7 @@ test('an outcome that the database refuses is not tried again', async () => {
   expect([await recorded.catch(({ message }) => message), tries]).toEqual(['a bug', 1])
 })
 
-test('a pool that stops gives up the outcomes that it cannot record in time', async () => {
+test('a stopping pool gives up the outcomes that it cannot record in time', async () => {
   const outcomes = createHeldOutcomes(silentLog)
   const record = () =>
     outcomes.record(() => Promise.reject(away())).catch(({ message }: Error) => message)

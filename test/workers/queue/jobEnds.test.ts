@@ -1,4 +1,4 @@
-/** Tests the ends of jobs whose pool was taken for dead, or whose registration vanished. */
+/** Tests the ends of jobs whose pool counted as dead, or whose registration disappeared. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import pino from 'pino'
 import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'
@@ -90,7 +90,7 @@ test('if the object store is unreachable, the retry of a job keeps its priority'
   await pool.stop()
 })
 
-test('the cleaning of a pool’s old registration does not delete the pool’s new registration', async () => {
+test('the cleanup of a pool’s old registration does not delete the pool’s new registration', async () => {
   const graphilePoolId = 'again'
   const { release } = await registerPool({
     databaseUrl: database.url,
@@ -129,7 +129,7 @@ test('a worker pool whose registration is deleted registers again', async () => 
   expect(await rowsOf()).toEqual([])
 })
 
-test('the end of a job that outlasts its pool is logged, and no error of the database ends the process', async () => {
+test('if a job is still running when its worker pool ends, the job’s end is logged, and a database error does not end the process', async () => {
   const own = await createTestDatabase()
   const lines: string[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })

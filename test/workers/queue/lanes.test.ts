@@ -19,8 +19,8 @@ async function makeSlow(lanes: Lanes, lane: string, owner: string): Promise<void
 let clockMs = 0
 const createLanes = (slots: number) => new Lanes(slots, undefined, () => clockMs)
 
-describe('lanes limit how many requests each destination gets at the same time', () => {
-  test('a lane (the queue of one destination) gets slots up to the limit, and another slot whenever a request ends', async () => {
+describe('lanes (queues of one destination) limit how many requests each destination gets at the same time', () => {
+  test('a lane (the queue of one destination) gets slots up to its limit, and a further slot whenever a request ends', async () => {
     const lanes = createLanes(200)
     const first = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     expect(granted(first)).toHaveLength(FAST_CAP)
@@ -39,7 +39,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect(second.every((turn) => turn.granted && turn.waited)).toBe(true)
   })
 
-  test('a lane (the queue of one destination) frees only one slot if the end of one request is reported twice', async () => {
+  test('if the end of one request is reported twice, a lane (the queue of one destination) frees only one slot', async () => {
     const lanes = createLanes(200)
     const turns = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     leave(turns[0]!)
@@ -48,7 +48,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('a lane (the queue of one destination) refuses requests without a slot, and their retry times are 5 ms apart', async () => {
+  test('a lane (the queue of one destination) refuses requests without a free slot, with retry times that are 5 ms apart', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     const refused = await Promise.all(Array.from({ length: 100 }, () => lanes.enter('a', 'p')))
@@ -67,7 +67,7 @@ describe('lanes limit how many requests each destination gets at the same time',
     expect((await lanes.enter('b', 'p')).granted).toBe(true)
   })
 
-  test('a lane (the queue of one destination) counts as slow while its requests get no response', async () => {
+  test('while its requests get no response, a lane (the queue of one destination) counts as slow', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: SLOW_CAP }, () => lanes.enter('a', 'p')))
     clockMs += 600
@@ -137,7 +137,7 @@ describe('lanes limit how many requests each destination gets at the same time',
 })
 
 describe('several projects send mail to one domain', () => {
-  /** Holds how long the sending of one mail takes. */
+  /** Sets how long the sending of one mail takes. */
   const TAKES_MS = 3_000
   const createMailLanes = async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
@@ -149,7 +149,7 @@ describe('several projects send mail to one domain', () => {
 
   test('the backlog of one project does not delay the few mails of another project', async () => {
     const lanes = await createMailLanes()
-    // The project with 3,000 mails asks again as soon as the lane allows.
+    // The project with 3,000 mails asks again as soon as its lane (the queue of one destination) allows this.
     const open: { turn: Turn; endsMs: number; owner: string }[] = []
     const dueMs = Array.from({ length: 3_000 }, () => clockMs)
     const delays: number[] = []
@@ -187,7 +187,7 @@ describe('several projects send mail to one domain', () => {
     expect(Math.max(...delays)).toBeLessThan(5_000)
   })
 
-  test('the refused mails of many projects together ask again as seldom as those of one project', async () => {
+  test('the refused mails of many projects together are retried as rarely as those of one project', async () => {
     const countOf = async (projects: number) => {
       const lanes = await createMailLanes()
       await Promise.all([1, 2].map(() => lanes.enter('domain', 'first')))
@@ -209,7 +209,7 @@ describe('several projects send mail to one domain', () => {
     expect(await countOf(100)).toBeLessThan(20)
   })
 
-  test('a project with open mail gets all places again if the other project no longer asks', async () => {
+  test('a project with unsent mail gets all places again if the other project no longer asks', async () => {
     const lanes = await createMailLanes()
     const many = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))
     expect((await lanes.enter('domain', 'few')).granted).toBe(false)
@@ -219,7 +219,7 @@ describe('several projects send mail to one domain', () => {
     expect((await lanes.enter('domain', 'many')).granted).toBe(true)
   })
 
-  test('mail to a smarthost that hangs leaves slots for other work of the pool', async () => {
+  test('mail to a hanging smarthost leaves job slots for other work of the pool', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const turns = await Promise.all(
       Array.from({ length: 32 }, (_, n) => lanes.enter(null, `project ${n}`)),
@@ -227,7 +227,7 @@ describe('several projects send mail to one domain', () => {
     expect(granted(turns).length).toBeWithin(16, 25)
   })
 
-  test('a project with a backlog to the smarthost leaves places for another project that waits', async () => {
+  test('a project with a backlog of mail to the smarthost leaves places for another project that waits', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const enter = (owner: string) => lanes.enter(null, owner)
     const many = granted(await Promise.all(Array.from({ length: 32 }, () => enter('many'))))
@@ -236,20 +236,20 @@ describe('several projects send mail to one domain', () => {
     leave(many[0]!)
     expect((await enter('many')).granted).toBe(false)
     expect((await enter('few')).granted).toBe(true)
-    // A project that no longer asks leaves all places to the other project.
+    // If a project no longer asks, the other project gets all places.
     leave(many[1]!)
     clockMs += 2_001
     expect((await enter('many')).granted).toBe(true)
   })
 
-  test('a project alone uses all places of a domain', async () => {
+  test('if only one project sends mail to a domain, it uses all places of the domain', async () => {
     const lanes = await createMailLanes()
     const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))
     expect(granted(turns)).toHaveLength(10)
   })
 })
 
-test('after a receiver has recovered, a refused job asks again soon, and not after the jobs that waited for the recovery', async () => {
+test('after a receiver has recovered, a newly refused job is retried soon, and not after the jobs that waited for the recovery', async () => {
   const lanes = createLanes(200)
   const hanging = await Promise.all(Array.from({ length: 4 }, () => lanes.enter('a', 'p')))
   clockMs += 1_000
@@ -266,7 +266,7 @@ test('after a receiver has recovered, a refused job asks again soon, and not aft
   expect(Math.max(...returns)).toBeLessThan(5_000)
 })
 
-test('a lane counts as slow only if its requests take longer than the limit', async () => {
+test('a lane (the queue of one destination) counts as slow only if its requests take longer than the limit', async () => {
   for (const [ms, places] of [
     [500, 32],
     [501, SLOW_CAP],
@@ -280,7 +280,7 @@ test('a lane counts as slow only if its requests take longer than the limit', as
   }
 })
 
-test('a project with open requests leaves the last tenth of the slots to other projects', async () => {
+test('a project with open requests leaves the last tenth of the job slots to other projects', async () => {
   const lanes = createLanes(40)
   const turns: Turn[] = []
   for (let n = 0; n < 40; n++) turns.push(await lanes.enter(`lane ${n}`, 'p'))
@@ -290,7 +290,7 @@ test('a project with open requests leaves the last tenth of the slots to other p
   expect(granted(await Promise.all(others))).toHaveLength(4)
 })
 
-test('a process forgets the speed of idle lanes when it knows ten thousand, but not of lanes with requests', async () => {
+test('a process that knows ten thousand lanes (queues of one destination) forgets the speed of idle ones, but not of lanes with requests', async () => {
   const lanes = createLanes(200)
   for (const name of ['idle', 'other idle', 'busy']) await makeSlow(lanes, name, 'p')
   const open = await Promise.all(Array.from({ length: SLOW_CAP }, () => lanes.enter('busy', 'p')))
@@ -308,13 +308,13 @@ test('a process forgets the speed of idle lanes when it knows ten thousand, but 
   expect([await places('other idle'), await places('busy')]).toEqual([SLOW_CAP + 1, 0])
 })
 
-test('the checks of payments hold at most half of the pool, and those of one project hold six slots', async () => {
+test('the checks of payments occupy at most half of the pool, and those of one project at most six slots', async () => {
   const lanes = new Lanes(32, CHECK_LIMITS, () => clockMs)
   const enter = (project: string) =>
     Promise.all(Array.from({ length: 32 }, () => lanes.enter(`check:${project}`, project)))
   const first = await enter('p')
   expect(granted(first)).toHaveLength(6)
-  // A refused check leaves its slot at once, although its lane is fast.
+  // A refused check leaves its slot (place for a running job) at once, although its lane (queue) is fast.
   expect(first.filter((turn) => !turn.granted).length).toBe(26)
   const others = await Promise.all(Array.from({ length: 20 }, (_, n) => enter(`q${n}`)))
   expect(granted(others[0]!).length).toBeGreaterThan(0)

@@ -43,7 +43,7 @@ async function startCuttable(options: TestServiceOptions) {
 }
 
 /**
- * Waits until no job of the queue is due or locked. If a newer job with the same key replaces a job, the old job never
+ * Waits until no job of the queue is due or locked. A job that was replaced by a newer job with the same key never
  * runs, and its row is deleted later.
  */
 const untilNoJob = ({ database }: TestService) =>
@@ -60,23 +60,26 @@ const untilNoJob = ({ database }: TestService) =>
   )
 
 for (const moment of MOMENTS) {
-  testWhole(`parse: a message arrives once, with a cut ${moment} each round trip`, async () => {
-    const { service, proxy } = await startCuttable({ pools: ['inbound'] })
-    await using _ = service
-    const agent = await service.newAgent()
-    const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
-      const messageId = `<${label}@x.test>`
-      await service.deliver({ from: 'a@x.test', to: agent.address, text: label, messageId })
-      await waitFor(
-        'the message',
-        async () => (await agent.get(messagePath(messageId))).status === 200,
-      )
-      await untilNoJob(service)
-      const { body } = await agent.get('/v0/messages?limit=100')
-      expect(body.messages.filter((item: any) => item.messageId === messageId)).toHaveLength(1)
-    })
-    expect(cuts).toBeGreaterThan(3)
-  })
+  testWhole(
+    `parse: if the database connection is cut ${moment} any round trip, a message arrives once`,
+    async () => {
+      const { service, proxy } = await startCuttable({ pools: ['inbound'] })
+      await using _ = service
+      const agent = await service.newAgent()
+      const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+        const messageId = `<${label}@x.test>`
+        await service.deliver({ from: 'a@x.test', to: agent.address, text: label, messageId })
+        await waitFor(
+          'the message',
+          async () => (await agent.get(messagePath(messageId))).status === 200,
+        )
+        await untilNoJob(service)
+        const { body } = await agent.get('/v0/messages?limit=100')
+        expect(body.messages.filter((item: any) => item.messageId === messageId)).toHaveLength(1)
+      })
+      expect(cuts).toBeGreaterThan(3)
+    },
+  )
 
   const testOne = moment === MOMENTS[1] ? test : testWhole
   testOne(`parse: a batch arrives once, with a cut ${moment} each round trip`, async () => {
@@ -105,44 +108,47 @@ for (const moment of MOMENTS) {
     expect(cuts).toBeGreaterThan(3)
   })
 
-  testWhole(`invites: an event is applied once, with a cut ${moment} each round trip`, async () => {
-    const { service, proxy } = await startCuttable({ pools: ['inbound', 'outbound'] })
-    await using _ = service
-    const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
-      const agent = await service.newAgent()
-      const messageId = `<${label}@x.test>`
-      const uid = `${label}@x.test`
-      const organizer = 'a@x.test'
-      const content = calendarFile({ uid, organizer, lines: ['RRULE:FREQ=WEEKLY;COUNT=3'] })
-      await service.deliver({
-        ...{ from: organizer, to: agent.address, text: label, messageId },
-        icalEvent: { method: 'REQUEST', content },
+  testWhole(
+    `invites: if the database connection is cut ${moment} any round trip, an event is applied once`,
+    async () => {
+      const { service, proxy } = await startCuttable({ pools: ['inbound', 'outbound'] })
+      await using _ = service
+      const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+        const agent = await service.newAgent()
+        const messageId = `<${label}@x.test>`
+        const uid = `${label}@x.test`
+        const organizer = 'a@x.test'
+        const content = calendarFile({ uid, organizer, lines: ['RRULE:FREQ=WEEKLY;COUNT=3'] })
+        await service.deliver({
+          ...{ from: organizer, to: agent.address, text: label, messageId },
+          icalEvent: { method: 'REQUEST', content },
+        })
+        const message = await waitFor(
+          'the invite',
+          async () => {
+            const { status: found, body } = await agent.get(messagePath(messageId))
+            return found === 200 && body.invites !== undefined ? body : undefined
+          },
+          RECOVERY_LIMIT_MS,
+        )
+        expect(message.invites).toMatchObject([{ uid, effect: 'new' }])
+        const { status: answered } = await agent.post(`${messagePath(messageId)}/rsvp`, {
+          answer: 'accepted',
+        })
+        expect(answered).toBe(201)
+        await waitFor(
+          'the instances',
+          async () => {
+            const { body } = await agent.get('/v0/calendar?from=2030-03-01&to=2030-04-01')
+            return body.count === 3
+          },
+          RECOVERY_LIMIT_MS,
+        )
+        await untilNoJob(service)
       })
-      const message = await waitFor(
-        'the invite',
-        async () => {
-          const { status: found, body } = await agent.get(messagePath(messageId))
-          return found === 200 && body.invites !== undefined ? body : undefined
-        },
-        RECOVERY_LIMIT_MS,
-      )
-      expect(message.invites).toMatchObject([{ uid, effect: 'new' }])
-      const { status: answered } = await agent.post(`${messagePath(messageId)}/rsvp`, {
-        answer: 'accepted',
-      })
-      expect(answered).toBe(201)
-      await waitFor(
-        'the instances',
-        async () => {
-          const { body } = await agent.get('/v0/calendar?from=2030-03-01&to=2030-04-01')
-          return body.count === 3
-        },
-        RECOVERY_LIMIT_MS,
-      )
-      await untilNoJob(service)
-    })
-    expect(cuts).toBeGreaterThan(3)
-  })
+      expect(cuts).toBeGreaterThan(3)
+    },
+  )
 
   testOne(
     `send: the smarthost gets a message once, with a cut ${moment} each round trip`,
@@ -173,7 +179,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `approve: a held mail is announced, notified and ended once, with a cut ${moment} each round trip`,
+    `approve: if the database connection is cut ${moment} any round trip, a waiting mail is announced, notified and ended once`,
     async () => {
       await using sink = await startSink()
       const { service, proxy } = await startCuttable({
@@ -204,7 +210,7 @@ for (const moment of MOMENTS) {
         await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
         await pool.query(
           // PostgreSQL notifies the workers when a job is added, but not when the time of a job changes. Therefore the
-          // test adds the job again, and need not wait for the next poll of the queue.
+          // test adds the job again, instead of waiting for the next poll of the queue.
           `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
            job_key := 'expire_approval:' || $1)`,
           [approvalId],
@@ -226,7 +232,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `deliver: a receiver gets an event once, with a cut ${moment} each round trip`,
+    `deliver: if the database connection is cut ${moment} any round trip, a receiver gets an event once`,
     async () => {
       await using receiver = await startReceiver()
       const { service, proxy } = await startCuttable({
@@ -252,7 +258,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `use: a server gets a request at most once, with a cut ${moment} each round trip`,
+    `use: if the database connection is cut ${moment} any round trip, a server gets a request with a secret at most once`,
     async () => {
       const got: string[] = []
       const certificate = newCertificate('bank.example')
@@ -291,7 +297,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `verify: a domain and an endpoint get their verdicts, with a cut ${moment} each round trip`,
+    `verify: if the database connection is cut ${moment} any round trip, a domain and an endpoint get their verdicts`,
     async () => {
       await using receiver = await startReceiver(status(402, CHALLENGE))
       const { service, proxy } = await startCuttable({
@@ -321,7 +327,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `trial: the trial of an endpoint reaches its server, with a cut ${moment} each round trip`,
+    `trial: if the database connection is cut ${moment} any round trip, the trial of an endpoint reaches its server`,
     async () => {
       await using receiver = await startReceiver(status(402, CHALLENGE))
       const { service, proxy } = await startCuttable({
@@ -349,7 +355,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `client document: a document at a private address is refused, with a cut ${moment} each round trip`,
+    `client document: if the database connection is cut ${moment} any round trip, a document at a private address is refused`,
     async () => {
       const { service, proxy } = await startCuttable({ smtp: false, pools: ['webhooks'] })
       await using _ = service
@@ -367,7 +373,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `examine: a report gets each section once, with a cut ${moment} each round trip`,
+    `examine: if the database connection is cut ${moment} any round trip, a report gets each section once`,
     async () => {
       const { service, proxy } = await startCuttable({
         smtp: false,
@@ -375,7 +381,7 @@ for (const moment of MOMENTS) {
         env: {
           ALLOW_PRIVATE_NETWORKS: 'true',
           // The addresses of the name server and of OUTSIDE_URL refuse connections at once, so that the report of the
-          // doctor (the self-check) waits for no timeout.
+          // doctor (the self-check) need not wait for a timeout.
           DNS_SERVERS: '127.0.0.1:1',
           OUTSIDE_URL: 'http://127.0.0.1:1/',
         },
@@ -397,7 +403,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `purge: a deleted project loses its messages, with a cut ${moment} each round trip`,
+    `purge: if the database connection is cut ${moment} any round trip, a deleted project loses its messages`,
     async () => {
       const { service, proxy } = await startCuttable({ smtp: false, pools: ['inbound'] })
       await using _ = service
@@ -424,7 +430,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `fail: a task that throws runs again, with a cut ${moment} each round trip`,
+    `fail: if the database connection is cut ${moment} any round trip, a task that throws an error runs again`,
     async () => {
       const { proxy, through } = proxyThrough()
       let running = 0

@@ -28,7 +28,7 @@ test('database work is not repeated after an error that is neither an outage nor
   expect(state.calls).toBe(1)
 })
 
-test('database work throws an error if a database outage is longer than the allowed waiting time', async () => {
+test('if a database outage is longer than the allowed waiting time, database work throws an error', async () => {
   const { state, work } = failing('ECONNREFUSED')
   await expect(patiently(work, 250)).rejects.toThrow('ECONNREFUSED')
   expect(state.calls).toBeGreaterThan(1)

@@ -13,8 +13,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
 /**
- * Sets at how many round trips to the database, one after another, the test cuts the connection. A start (schema, task
- * ids, fetch, listener, registration) and some later work need fewer round trips than this number.
+ * Sets at how many consecutive round trips to the database the test cuts the connection. A start (schema, task ids,
+ * fetch, listener, registration) and some later work need fewer round trips than this.
  */
 const ROUND_TRIPS_OF_START = 16
 
@@ -32,7 +32,7 @@ const settings = (databaseUrl: string, verifyDomain: VerifyDomain): PoolSettings
   tasks: () => ({ verify_domain: verifyDomain }),
 })
 
-/** Starts a worker pool in the same way as the supervisor, which tries again if the start fails. */
+/** Starts a worker pool like the supervisor, which tries again if the start fails. */
 const startUntilUp = (started: PoolSettings) =>
   waitFor('the pool to start', () => startPool(started, silentLog).catch(() => null))
 
@@ -48,7 +48,7 @@ async function countFetched(pool: Parameters<typeof transaction>[0]): Promise<nu
 }
 
 for (const moment of MOMENTS) {
-  test(`a worker pool starts, works and registers once if its database connection is cut ${moment} any round trip of its start`, async () => {
+  test(`if its database connection is cut ${moment} any round trip of its start, a worker pool starts, works and registers once`, async () => {
     await using database = await createTestDatabase()
     await using proxy = await startPostgresProxy(database.url)
     for (let number = 1; number <= ROUND_TRIPS_OF_START; number++) {
@@ -74,7 +74,7 @@ for (const moment of MOMENTS) {
   })
 }
 
-test('a worker pool works within 15 s even if its first attempt to fetch jobs fails', async () => {
+test('if its first attempt to fetch jobs fails, a worker pool still works within 15 s', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const seen: string[] = []
@@ -89,7 +89,7 @@ test('a worker pool works within 15 s even if its first attempt to fetch jobs fa
   await pool.stop()
 })
 
-test('a worker pool does not run a fetched job that still waits if another worker pool has got the job', async () => {
+test('if another worker pool has got a fetched job that still waits, the first pool does not run it', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const runs: string[] = []
@@ -111,8 +111,8 @@ test('a worker pool does not run a fetched job that still waits if another worke
     'the second job to be fetched',
     async () => (await countFetched(database.pool)) === 2,
   )
-  // The first worker pool is cut off from the database for so long that it counts as dead. The jobs of the first worker
-  // pool then go to the second worker pool.
+  // The first worker pool is without the database for so long that it counts as dead, and its jobs go to the second
+  // worker pool.
   proxy.refuse()
   await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)
@@ -169,7 +169,7 @@ test('a worker pool that cannot register itself runs no job that it fetches, bec
     settings(database.url, async ({ domain }) => void runs.push(`second ${domain}`)),
     silentLog,
   )
-  // The first pool may fetch the job again and again, so the job is released again and again, as the housekeeping does.
+  // The first pool may fetch the job repeatedly, so the test releases it repeatedly, as the housekeeping does.
   await waitFor('the second pool to have done the job', async () => {
     await releaseJobsOfDeadPools(database.pool)
     return runs.includes('second one.example')
@@ -182,7 +182,7 @@ test('a worker pool that cannot register itself runs no job that it fetches, bec
   await Promise.all([first.stop(), second.stop()])
 })
 
-test('a worker pool whose job does not end stops within its limit, and keeps the job locked until its process ends', async () => {
+test('a worker pool whose job does not end stops within its time limit, and keeps the job locked until its process ends', async () => {
   await using database = await createTestDatabase()
   const gate = Promise.withResolvers<void>()
   let runs = 0

@@ -71,7 +71,7 @@ async function ended(buy: boolean) {
   return await findTrial(pool, endpointId)
 }
 
-test('the job of a trial that has ended or was replaced requests nothing', async () => {
+test('the job of a trial that has ended or was replaced sends no request', async () => {
   const { id } = await start(false)
   await pool.query('update endpoint_trials set ended_at = now() where id = $1', [id])
   await run(id)
@@ -79,7 +79,7 @@ test('the job of a trial that has ended or was replaced requests nothing', async
   expect(server.requests).toEqual([])
 })
 
-test('a trial of an endpoint that gets no turn runs later', async () => {
+test('if the trial of an endpoint gets no slot for sending, it runs later', async () => {
   const { id } = await start(false)
   await dropJobs(pool)
   turn = { granted: false, returnInMs: 60_000 }
@@ -91,8 +91,8 @@ test('a trial of an endpoint that gets no turn runs later', async () => {
   expect([rows, server.requests]).toEqual([[{ is_later: true }], []])
 })
 
-test('a trial shows a challenge of the greatest length, and refuses a longer challenge', async () => {
-  // JSON writes the number 1e20 with 21 digits, so that the stored challenge is longer than the received one.
+test('a trial shows a challenge of the maximum length, and refuses a longer challenge', async () => {
+  // JSON writes the number 1e20 with 21 digits, so the stored challenge is longer than the received one.
   const numbers = Array.from({ length: 1_500 }, () => 1e20)
   const { length } = JSON.stringify(challenged({ extra: { numbers, pad: '' } }))
   for (const [more, state, detail] of [
@@ -107,7 +107,7 @@ test('a trial shows a challenge of the greatest length, and refuses a longer cha
   }
 })
 
-test('a trial does not pay an endpoint that has no offer for the devnet', async () => {
+test('if an endpoint has no offer for the devnet, its trial does not pay', async () => {
   challenge = JSON.stringify(challenged({ network: 'eip155:1' }))
   expect(await ended(true)).toMatchObject({
     ...{ state: 'failed', detail: expect.stringContaining('chain'), status: 402 },

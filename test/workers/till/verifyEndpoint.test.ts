@@ -12,7 +12,7 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let server: Receiver
 let document: Receiver['answer']
-/** Runs when the job asks for its turn, which is after the job has read the endpoint. */
+/** Runs when the job requests its slot for sending, which is after the job has read the endpoint. */
 let onTurn: () => Promise<object>
 let run: (endpointId: string) => Promise<void>
 
@@ -43,7 +43,7 @@ const url = (path: string) => new URL(path, server.url).href
 const register = async () =>
   registerEndpoint(pool, { projectId: await newProject(pool), resource: url(`/tea/${++made}`) })
 
-test('the check of a deleted endpoint requests nothing', async () => {
+test('the check of a deleted endpoint sends no request', async () => {
   const id = await register()
   await pool.query('update seller_endpoints set deleted_at = now() where id = $1', [id])
   await run(id)
@@ -51,7 +51,7 @@ test('the check of a deleted endpoint requests nothing', async () => {
   expect(server.requests).toEqual([])
 })
 
-test('the check of an endpoint whose row disappears before the check begins requests nothing', async () => {
+test('if the row of an endpoint disappears before its check begins, the check sends no request', async () => {
   const id = await register()
   const granted = onTurn
   onTurn = async () => {
@@ -62,7 +62,7 @@ test('the check of an endpoint whose row disappears before the check begins requ
   expect(server.requests).toEqual([])
 })
 
-test('the check of an endpoint that gets no turn runs later', async () => {
+test('if the check of an endpoint gets no slot for sending, it runs later', async () => {
   const id = await register()
   onTurn = async () => ({ granted: false, returnInMs: 60_000 })
   await run(id)

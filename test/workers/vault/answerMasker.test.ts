@@ -26,7 +26,7 @@ test('a project that has used up its processor time waits for the masking of sec
   expect(masker.delayMs('prj_b')).toBe(0)
 })
 
-test('a masking child process that takes too long is killed, and the caller gets only the status and pays for the processor time', async () => {
+test('a masking child process that takes too long is killed, and the caller gets only the status and is charged for the processor time', async () => {
   const masker = createAnswerMasker({ ...LIMITS, timeMaxMs: 1 }, { burstMs: 1, perSecondMs: 1 })
   const shown = await masker.mask(answerOf('%41'.repeat(300_000)), ['correct horse'], 'prj_a')
   expect(shown).toEqual({
@@ -51,10 +51,10 @@ const maskers = (): number[] =>
 const started = (before: readonly number[]) =>
   waitFor('a masking process', () => maskers().find((pid) => !before.includes(pid)))
 
-// If the service masks this body, a process is busy for a second or more.
+// Masking this body occupies a process for a second or more.
 const large = answerOf(`${'%41'.repeat(300_000)} correct horse`)
 
-test('the caller gets the response although the kernel kills the masking process', async () => {
+test('if the kernel kills the masking process once, the caller still gets the response', async () => {
   const before = maskers()
   const masked = createAnswerMasker().mask(large, ['correct horse'], 'prj_a')
   process.kill(await started(before), 'SIGKILL')
@@ -62,7 +62,7 @@ test('the caller gets the response although the kernel kills the masking process
   expect([bodyOmitted, body?.slice(-8)]).toEqual([null, '[masked]'])
 })
 
-test('a project that has used up its processor time gets no second masking process after an accident', async () => {
+test('a project that has used up its processor time gets no second masking process after the first was killed', async () => {
   const before = maskers()
   const masker = createAnswerMasker(LIMITS, { burstMs: 1, perSecondMs: 1 })
   const masked = masker.mask(large, ['correct horse'], 'prj_a')

@@ -90,8 +90,8 @@ const ENCODERS: Record<string, (text: string) => string> = {
 const hex2 = (one: number) => one.toString(16).padStart(2, '0')
 const NAMES = Object.keys(ENCODERS)
 /**
- * Holds encodings that the test never combines with other encodings. Encodings in this list lose the letter case, and
- * no decoder can restore the letter case.
+ * Holds encodings that the test never combines with others, because they lose the letter case, which no decoder can
+ * restore.
  */
 const LOSSY = new Set(['base64 in lower case'])
 const LATER = NAMES.filter((name) => !LOSSY.has(name) && name !== 'upper' && name !== 'lower')
@@ -199,7 +199,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
     try {
       tries.push(decode())
     } catch {
-      // If the text is not in the encoding of a decoder, the decoder throws an error.
+      // A decoder throws an error if the text is not in its encoding, which means that it finds no secret.
     }
   }
   attempt(() => decodeURIComponent(text))
@@ -303,7 +303,7 @@ test('if a server gets the request and then breaks TLS, the use of the secret en
     server.on('error', () => {})
     client.pipe(server)
     server.pipe(client)
-    // These bytes are no TLS record (RFC 8446 §5.1).
+    // These bytes are not a TLS record (RFC 8446 §5.1), so they break the TLS connection.
     spoil = () => client.write('HTTP/1.1 400 Bad Request\r\n\r\n')
   })
   const request: UseRequest = {

@@ -1,4 +1,7 @@
-/** Runs the job of a use of a secret alone on a test database, so that another process can change rows before a step. */
+/**
+ * Runs the job of a use of a secret alone on a test database, so that another process can change rows between two
+ * steps.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { checkUseRequest, type UseRequest } from '../../../shared/vault/useRequest.ts'
 import { acceptUse } from '../../../sql/vault/acceptUse.ts'
@@ -22,7 +25,7 @@ let database: TestDatabase
 let keyring: Awaited<ReturnType<typeof newKeyring>>
 let server: Receiver
 let projectId: string
-/** Runs when a job asks for its turn. The job has then already read the use of the secret. */
+/** Runs when a job requests its slot for sending, after it has read the use of the secret. */
 let onTurn: () => Promise<object>
 let turns = 0
 
@@ -95,7 +98,7 @@ async function pauseMs(id: string): Promise<number> {
   return Number(rows[0].ms)
 }
 
-test('the job of a deleted or ended use of a secret sends nothing and takes no turn', async () => {
+test('the job of a deleted or ended use of a secret sends nothing and takes no slot', async () => {
   await run('use_none')
   const id = await accept()
   await change(id, `state = 'failed', error = 'before', ended_at = now()`)
@@ -103,7 +106,7 @@ test('the job of a deleted or ended use of a secret sends nothing and takes no t
   expect([turns, server.requests, await end(id)]).toEqual([0, [], ['failed', 'before']])
 })
 
-test('a use of a secret that waited too long for a worker fails, and its request is not sent', async () => {
+test('if a use of a secret waits too long for a worker, it fails, and its request is not sent', async () => {
   const id = await accept()
   await change(id, `expires_at = now()`)
   await run(id)
@@ -111,7 +114,7 @@ test('a use of a secret that waited too long for a worker fails, and its request
   expect(await end(id)).toEqual(['failed', 'it waited too long for a worker'])
 })
 
-test('the request with a secret is not sent twice, although another worker begins the same use of the secret', async () => {
+test('if two workers begin the same use of a secret, the request is sent only once', async () => {
   const id = await accept()
   onTurn = async () => {
     await change(id, `state = 'sending'`)
@@ -121,7 +124,7 @@ test('the request with a secret is not sent twice, although another worker begin
   expect([server.requests, await end(id)]).toEqual([[], ['sending', null]])
 })
 
-test('a use of a secret that gets no turn is tried again later', async () => {
+test('if a use of a secret gets no slot for sending, it is tried again later', async () => {
   const id = await accept()
   onTurn = async () => ({ granted: false, returnInMs: 60_000 })
   await run(id)

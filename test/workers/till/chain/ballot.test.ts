@@ -14,7 +14,7 @@ const RECEIPT = { transactionHash: '0x1', status: '0x1', blockNumber: '0x2', blo
 const LOG = { address: '0xAA', topics: ['0x1'], data: '0x', logIndex: '0x0' }
 const EVENT = { ...LOG, transactionHash: '0x1', blockNumber: '0x2' }
 
-test('if a chain node has not seen a block or a receipt, its answer counts as the vote “unseen”', () => {
+test('if a chain node has not seen a block or a receipt, its answer counts as the vote "unseen"', () => {
   for (const method of ['eth_getBlockByNumber', 'eth_getTransactionReceipt']) {
     expect([method, keyOfAnswer(method, ok(null))]).toEqual([method, 'unseen'])
   }

@@ -11,7 +11,7 @@ const told = (number: bigint) => {
   return { number: numberToHex(number), hash, parentHash, timestamp: '0x1' }
 }
 
-test('the head of the chain never goes back, and the block of the node that answered is returned', async () => {
+test('the stored head of the chain never goes back, and the block of the responding node is returned', async () => {
   const view = { rpc: nodeWith(told(8n)), head: blockAt(9n) }
   expect((await refreshHead(view)).number).toBe(8n)
   expect(view.head.number).toBe(9n)

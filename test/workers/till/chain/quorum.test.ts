@@ -1,5 +1,5 @@
 /**
- * Tests several RPC nodes of one chain: which answers the nodes must agree on, and which effects a single dishonest
+ * Tests several RPC nodes of one chain: on which answers the nodes must agree, and which effects a single dishonest
  * node can have.
  */
 import { expect, test } from 'bun:test'
@@ -31,8 +31,8 @@ const receipt = (status: '0x0' | '0x1') => ({
 })
 
 /**
- * Maps each RPC method to the answer of a node. The value 'silent' means that the node gives no answer, and 429 means
- * too many requests.
+ * Maps each RPC method to the answer of a node. 'silent' means that the node does not answer, and 429 means too many
+ * requests.
  */
 type Answers = Record<string, (params: any[]) => unknown> | 'silent' | 429
 
@@ -50,7 +50,7 @@ async function together(all: Answers[], { quorum = 2, silentMs = 1_500 } = {}) {
   const rpc = createQuorumRpc({
     nodes: servers.map(({ url }, n) => ({
       name: 'abcd'[n]!,
-      // A node that answers must not count as silent only because the machine is busy.
+      // The time limit is high, because an answering node must not count as silent only because the machine is busy.
       rpc: createRpc({ url, timeoutMs: all[n] === 'silent' ? silentMs : 60_000 }),
     })),
     quorum,
@@ -150,7 +150,7 @@ test('a single chain node with false answers does not change the nonce and the b
   }
 })
 
-test('a transaction counts as sent if one chain node accepts the transaction, and as refused only if a quorum refuses', async () => {
+test('a transaction counts as sent if one chain node accepts it, and as refused only if a quorum refuses it', async () => {
   const takes: Answers = { eth_sendRawTransaction: () => HASH }
   const refuses: Answers = {
     eth_sendRawTransaction: () => ({ error: { code: -32000, message: 'nonce too low' } }),

@@ -1,6 +1,6 @@
 /**
  * Tests the rules by which a quorum of two chain nodes decides on replies and rates the nodes. The nodes of this test
- * are in memory.
+ * exist only in memory.
  */
 import { describe, expect, test } from 'bun:test'
 import { createQuorumRpc } from '../../../../workers/till/chain/quorum.ts'
@@ -22,8 +22,7 @@ const NONCE = 'eth_getTransactionCount'
 const SEND = 'eth_sendRawTransaction'
 
 /**
- * Describes the reply of a chain node to each call of a request. The value `away` means that the chain node gives no
- * reply.
+ * Describes the reply of a chain node to each call of a request. `away` means that the node gives no reply.
  */
 type Reply = 'away' | RpcAnswer | readonly RpcAnswer[] | Promise<RpcAnswer | 'away'>
 
@@ -62,7 +61,7 @@ async function ratings(methods: readonly string[], replies: readonly Reply[]) {
   return Object.values(client.outcomes)
 }
 
-describe('a quorum of nodes rates each node', () => {
+describe('a quorum of chain nodes rates each node', () => {
   const [one, other] = [block('0x1'), block('0x1', '0xbb')]
   test.each<[name: string, rating: string, methods: string[], Reply[]]>([
     ['with the decided reply', 'agrees', [BLOCK], [one, one, one]],
@@ -117,7 +116,7 @@ test('each chain node’s answer is rated once, even if the node fails after the
   expect(client.observed).toEqual(['0', '1', '2'])
 })
 
-describe('a quorum of nodes decides a reply', () => {
+describe('a quorum of chain nodes decides on a reply', () => {
   const [one, other] = [block('0x1'), block('0x1', '0xbb')]
   test.each<[name: string, method: string, Reply[], RpcAnswer | 'trouble']>([
     ['one node that has not seen the block is no quorum', BLOCK, [UNSEEN, 'away'], 'trouble'],
@@ -153,13 +152,13 @@ describe('a quorum of nodes decides a reply', () => {
     expect(await decided([BLOCK], replies)).toEqual([one])
   })
 
-  test('an empty batch of JSON-RPC calls is answered without asking any chain node', async () => {
+  test('an empty batch of JSON-RPC calls causes no request to a chain node', async () => {
     const client = clientOf([one, one])
     expect(await client.batch([])).toEqual([])
     expect(client.requests).toEqual([])
   })
 
-  test('faults of two fast chain nodes do not decide a call before the other nodes have replied', async () => {
+  test('if two fast chain nodes are at fault, they do not decide a call before the other nodes have replied', async () => {
     const { promise, resolve } = Promise.withResolvers<RpcAnswer>()
     const answers = decided([BLOCK], [FAULT, FAULT, promise, promise])
     queueMicrotask(() => resolve(one))
@@ -173,7 +172,7 @@ describe('a quorum of nodes decides a reply', () => {
     expect(await answers).toEqual([ok('0x7')])
   })
 
-  test('the quorum for a nonce does not wait for a slow chain node that did not reply to the last request', async () => {
+  test('the quorum for a nonce does not wait for a slow chain node that gave no reply to the last request', async () => {
     const slow = Promise.withResolvers<RpcAnswer>()
     let reply: Promise<RpcAnswer> | 'away' = 'away'
     const client = clientOf([ok('0x5'), ok('0x7'), () => reply])
@@ -201,7 +200,7 @@ describe('a quorum of nodes decides a reply', () => {
   })
 })
 
-describe('a quorum of nodes names the newest block', () => {
+describe('a quorum of chain nodes decides which block is the newest', () => {
   test.each<[name: string, Reply[], asked: string | null]>([
     ['the second highest block', [block('0x9'), block('0x5'), block('0x7')], '0x7'],
     ['no block if one node alone has a block', [block('0x9'), UNSEEN, UNSEEN], null],
@@ -231,7 +230,7 @@ describe('a quorum of nodes names the newest block', () => {
     expect(client.requests.at(-1)![0]!.params[0]).toBe('0x9')
   })
 
-  test('a block with a given number is read from the chain nodes without asking for the newest block', async () => {
+  test('the service reads a block with a given number without a request for the newest block', async () => {
     const client = clientOf([block('0x5'), block('0x5')])
     expect(await client.call(BLOCK, ['0x5', false])).toMatchObject({ number: '0x5' })
     expect(client.requests).toHaveLength(2)

@@ -70,7 +70,7 @@ test.each<[name: string, reason: string, answer: (messages: Message[]) => Respon
   await expect(faulty.rpc.call('eth_chainId', [])).rejects.toThrow(new RpcTrouble(reason))
 })
 
-test('if a chain node does not reply, the error tells whether the node was reached, and does not contain the node’s URL', async () => {
+test('if a chain node does not reply, the error says whether the node was reached, and does not contain the URL of the node', async () => {
   using silent = node(() => new Promise(() => {}))
   const patient = createRpc({ url: `${silent.url}/secret`, timeoutMs: 50 })
   await expect(patient.call('eth_chainId', [])).rejects.toThrow(new RpcTrouble('timed out'))

@@ -1,5 +1,5 @@
 /**
- * Tests payments with three chain nodes, of which one is silent, slow, behind, or on another chain, or lies in one
+ * Tests payments with three chain nodes, of which one is silent, slow, behind or on another chain, or lies in one
  * method.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
@@ -125,8 +125,8 @@ function tellHits(): { hits: number } {
 test.each(Object.entries(FAULTS))('payments settle while one node is %s', async (_, breakIt) => {
   breakIt()
   const told = tellHits()
-  // The service asks the nodes for the fee tip only from time to time, so the test waits for this request. The service
-  // requests every other value at each payment.
+  // The service requests the fee tip only from time to time, so the test waits for this request. It requests every
+  // other value for each payment.
   if (bad.answers.has('eth_maxPriorityFeePerGas')) {
     await waitFor('the fees to be read', () => told.hits > 0)
   }
@@ -141,10 +141,10 @@ test.each(Object.entries(FAULTS))('payments settle while one node is %s', async 
     return performance.now() - startedMs
   })
   expect(grantMs).toBeLessThan(GRANT_MAX_MS)
-  // The faulty node must change at least one response. Two nodes without a fault can agree before the response of the
-  // faulty node arrives.
+  // The test waits until the faulty node has changed at least one response, because the two other nodes can agree
+  // before its response arrives.
   if (bad.fault === null) await waitFor('the faulty node to change an answer', () => told.hits > 0)
-  // The chain shows the transfer of the payment that gave access.
+  // The payment gave access, so the chain must contain its transfer.
   const receipt = await till.client.getTransactionReceipt({ hash: txHash! })
   expect(receipt.status).toBe('success')
   expect(receipt.logs.some(({ topics }) => topics[2] === nonce)).toBe(true)
@@ -187,7 +187,7 @@ test('a transaction receipt that a single chain node invents gives no access', a
   }
 })
 
-test('a chain node on another chain stops no payment, and the service reports that the node’s answers differ', async () => {
+test('a chain node on another chain does not stop payments, and the service reports that the answers of the node differ', async () => {
   await using strange = await startTestTill({ worker: false })
   await strange.startWorker({
     rpcUrls: [other.rpcUrl, strange.devnet.rpcUrl, `${strange.devnet.rpcUrl}/`],

@@ -103,12 +103,12 @@ test('a settled payment becomes final when its block becomes final', async () =>
   await waitFor('finality', async () => (await record(body.paymentId)).finalizedAt)
 })
 
-test('a payment is settled by a stranger’s transaction if the stranger broadcasts the authorization first', async () => {
+test('if a stranger broadcasts the authorization of a payment first, the stranger’s transaction settles the payment', async () => {
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
   await waitFor('the foreign transaction to be in the pool', () => has(foreign))
-  // Earlier tests in this file have raised the base fee. With a low base fee, the stranger’s transaction can still pay
-  // a higher tip (priority fee) than the service’s transaction.
+  // Earlier tests in this file have raised the base fee. With a low base fee, a stranger’s transaction can pay a higher
+  // tip (priority fee) than the service’s transaction.
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('1') })
   await till.client.mine({ blocks: 1 })
   const settled = await reaches(id, 'settled')
@@ -122,7 +122,7 @@ test('a payment is settled by a stranger’s transaction if the stranger broadca
   expect(await deliveries(id)).toBe(1)
 })
 
-test('a payment is refused if its authorization was used before the till claimed the payment', async () => {
+test('a payment is refused if its authorization was used before the till claimed (stored) the payment', async () => {
   const payment = await pay()
   const { blockNumber } = await till.client.waitForTransactionReceipt({
     hash: await broadcastPayment(till.client, payment),
@@ -212,7 +212,7 @@ test('the gas wallet fills an unused nonce with an empty transaction, so that tr
   expect(await nonceOf()).toBe(before + 4)
 })
 
-test('a payment whose authorization expires before a block contains it fails without giving access, and the next payment settles', async () => {
+test('if its authorization expires before a block contains it, a payment fails without giving access, and the next payment settles', async () => {
   const before = await nonceOf()
   const { payment, id } = await inPool()
   await till.client.increaseTime({ seconds: 120 })

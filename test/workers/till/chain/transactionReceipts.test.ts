@@ -25,7 +25,7 @@ const receiptOf = (hash: Hex) => ({
 const TOO_LARGE = { ok: false, code: -32003, message: 'response too large', data: null } as const
 
 /**
- * Creates a node that sends at most `most` units in one response, as geth does. A receipt has the size `sizeOf(hash)`.
+ * Creates a node that sends at most `most` units in one response, as geth does. A receipt has `sizeOf(hash)` units.
  */
 function nodeWith(most: number, sizeOf: (hash: Hex) => number) {
   const requests: number[] = []
@@ -56,7 +56,7 @@ describe('a chain node limits the size of a response', () => {
     expect(small.requests).toEqual([40])
   })
 
-  test('a receipt that the node can never send fails alone', async () => {
+  test('only the receipt that the node can never send fails, and the others are read', async () => {
     const { rpc } = nodeWith(25, (hash) => (hash === hashOf(7) ? 26 : 10))
     const expected = hashes(30).map((hash) => (hash === hashOf(7) ? undefined : hash))
     expect(hashesOf(await readStrangersReceipts(rpc, hashes(30)))).toEqual(expected)
@@ -65,7 +65,7 @@ describe('a chain node limits the size of a response', () => {
     expect((error as Error).message).toContain('response too large')
   })
 
-  test('receipts for which the node needs too long are read with fewer in a request', async () => {
+  test('if the node needs too long for many receipts, they are read with fewer in a request', async () => {
     const { rpc, requests } = nodeWith(1_000, () => 1)
     const slow: Rpc = {
       ...rpc,
@@ -78,7 +78,7 @@ describe('a chain node limits the size of a response', () => {
     expect(requests).toEqual([3, 3, 3])
   })
 
-  test('if the node takes too long for a single receipt, the read fails, because an unreachable node is silent as well', async () => {
+  test('if the node needs too long for a single receipt, the whole read fails, because an unreachable node is silent too', async () => {
     const node = nodeWith(1_000, () => 1)
     const slow: Rpc = {
       ...node.rpc,
@@ -114,7 +114,7 @@ describe('a chain node limits the size of a response', () => {
     }
   })
 
-  test('a node that limits the requests is asked only once', async () => {
+  test('a node that limits the rate of requests gets only one request', async () => {
     let asked = 0
     const limited: Rpc = {
       call: () => expect.unreachable(),
@@ -135,7 +135,7 @@ describe('a chain node limits the size of a response', () => {
     }
   })
 
-  test('a node that does not respond is a trouble for all receipts, and is not asked again', async () => {
+  test('if a node does not respond, the read of all receipts fails, and the node gets no further request', async () => {
     const asked: number[] = []
     const silent: Rpc = {
       call: () => expect.unreachable(),
@@ -148,7 +148,7 @@ describe('a chain node limits the size of a response', () => {
     expect(asked).toEqual([9])
   })
 
-  test('a transaction without a receipt has the value null, and no hash needs no request', async () => {
+  test('a transaction without a receipt has the value null, and an empty list causes no request', async () => {
     const rpc: Rpc = {
       call: () => expect.unreachable(),
       batch: async (calls) => calls.map(() => ({ ok: true, result: null })),

@@ -1,4 +1,4 @@
-/** Tests that a refused simulation fails a payment only if the highest known block confirms the refusal. */
+/** Tests that a refused simulation makes a payment fail only if the highest known block confirms the refusal. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { confirmRefusal } from '../../../../workers/till/settle/verdict.ts'
 import { simulate } from '../../../../workers/till/trial/trialCalls.ts'
@@ -34,7 +34,7 @@ describe('the service confirms the refusal of a payment by the chain', () => {
     expect(await confirm(await till.claim(await pay()))).toBe(false)
   })
 
-  test('a refusal of a payment is confirmed if the authorization is not yet valid at the highest known block', async () => {
+  test('the refusal of a payment counts as confirmed if the authorization is not yet valid at the highest known block', async () => {
     const { timestamp } = await till.client.getBlock()
     const early = await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n })
     expect(await confirm(await till.claim(early))).toBe(true)

@@ -122,7 +122,7 @@ describe('a gas wallet sends payments', () => {
     expect(nudges).toBe(1)
   })
 
-  test('the gas wallet does not send a payment again while the transaction of the payment is open', async () => {
+  test('the gas wallet does not send a payment again while its transaction is open', async () => {
     const payment = await onePayment()
     const sending = { payment, gas: 90_000n, code: null }
     await Promise.all([
@@ -144,7 +144,7 @@ describe('a gas wallet sends payments', () => {
     expect((await stored()).map((one) => one.payment_id)).toEqual([one.id, three.id, two.id])
   })
 
-  test('the gas wallet sends a batch of payments after the batch before, even if the batch before failed', async () => {
+  test('the gas wallet sends a batch of payments after the previous batch, even if that batch failed', async () => {
     const broken = { ...chain, pool: null } as unknown as KnownChain
     const failed = sendPayments(broken, account, [
       { payment: await onePayment(), gas: 90_000n, code: null },
@@ -177,7 +177,7 @@ describe('a gas wallet sends payments', () => {
     expect((await stored())[1]).toMatchObject({ payment_id: one.id, payer_code: null })
   })
 
-  test('the gas wallet does not store a transaction of more than 120,000 bytes for a payment with a long signature', async () => {
+  test('if a payment with a long signature needs a transaction of more than 120,000 bytes, the gas wallet does not store it', async () => {
     const sign = async (bytes: number) => {
       const payment: Payment = { ...(await onePayment()), signature: `0x${'11'.repeat(bytes)}` }
       await sendPayments(chain, account, [{ payment, gas: 90_000n, code: null }])
@@ -248,7 +248,7 @@ describe('a gas wallet broadcasts its transactions', () => {
     expect((await row(pool, 'chain_transactions', hash)).send_error).toContain('503')
   })
 
-  test('a broadcast throws an error that does not come from the chain node, and records nothing', async () => {
+  test('if an error does not come from the chain node, a broadcast throws it and records nothing', async () => {
     const { hash } = await newStored()
     const batch = () => Promise.reject(new TypeError('a fault of ours'))
     const faulty: KnownChain = { ...chain, rpc: { ...chain.rpc, batch } }

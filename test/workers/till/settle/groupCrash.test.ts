@@ -1,6 +1,6 @@
 /**
- * Kills a worker process at every step while it settles a group of payments. Another process must finish the group, and
- * must make each payment only once.
+ * Kills a worker process at every step of the settlement of a group of payments. Another process must finish the group,
+ * and must make each payment only once.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
@@ -47,7 +47,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-/** Starts a worker in the same way as an operator, and resolves when the worker is ready. */
+/** Starts a worker as an operator does, and resolves when the worker is ready. */
 async function startWorkerProcess(): Promise<Bun.Subprocess> {
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   const child = Bun.spawn(
@@ -83,7 +83,7 @@ for (const { step, hold } of some(
   ] as const,
   0,
 )) {
-  test(`a group of payments (one shared transaction) settles once although its worker is killed ${step}`, async () => {
+  test(`a group of payments (one shared transaction) settles once, even if its worker is killed ${step}`, async () => {
     const payments = await claimAll(seller, 6)
     proxy.held = 0
     proxy.hold = hold
@@ -95,7 +95,7 @@ for (const { step, hold } of some(
   })
 }
 
-test('a group of payments (one shared transaction) settles once although its worker is killed before the receipt is read', async () => {
+test('a group of payments (one shared transaction) settles once, even if its worker is killed before it reads the receipt', async () => {
   await till.client.setAutomine(false)
   const payments = await claimAll(seller, 6)
   const doomed = await startWorkerProcess()

@@ -1,6 +1,6 @@
 /**
- * Tests that strangers and payers cannot disturb a sent group of payments before its block is mined. No payment may be
- * made twice or lost.
+ * Tests that strangers and payers cannot disturb a group of payments between its sending and its block. No payment may
+ * be made twice or lost.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'
@@ -118,7 +118,7 @@ test('if one payer’s code burns all gas, the group reverts, the other payments
   for (const { id } of payments.slice(1)) {
     expect(await row(pool, 'payments', id)).toMatchObject({ revert_count: 0, goes_alone: true })
   }
-  // After the code of the account is removed, payments of this payer still go in separate transactions.
+  // Even after the code of the account is removed, payments of this payer go in separate transactions.
   await scene.rest()
   await till.client.setCode({ address: spoiler.address, bytecode: '0x' })
   const later = await claimAll(seller, await scene.lasting([{ account: spoiler }, {}, {}]))
@@ -162,8 +162,8 @@ for (const [refusals, fate, members] of [
 ] as const) {
   test(`after ${refusals} refusals in settlement groups (several payments in one transaction), a payment ${fate}`, async () => {
     const { pool } = till.service.database
-    // The payer’s balance is high enough for only one of the payer's two payments. The simulation of each single
-    // payment succeeds, but the simulation of the second payment in a group fails.
+    // The payer’s balance is enough for only one of its two payments. The simulation of each single payment succeeds,
+    // but the simulation of the second payment in a group fails.
     const poor = await newPayer(till.client, PRICE_ATOMIC)
     await till.client.mine({ blocks: 1 })
     await till.client.setAutomine(false)

@@ -1,5 +1,5 @@
 /**
- * Tests a settlement transaction with several payments, which the chain drops, leaves out of blocks, or loses in a
+ * Tests a settlement transaction with several payments that the chain drops, leaves out of blocks, or loses in a
  * reorganisation.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
@@ -42,9 +42,9 @@ test('if the chain dropped the transaction of a payment group, the same bytes ar
 })
 
 /**
- * Mines an empty block whose base fee is slightly above the fee of every open transaction. If the open transaction with
- * the highest fee contains `members` payments, the function mines no block. Each call of `passBy` can double the base
- * fee, and no transaction may have a fee above 100 gwei.
+ * Mines an empty block whose base fee is slightly above the fee of every open transaction. Mines no block if the open
+ * transaction with the highest fee contains `members` payments. Each call can double the base fee, and no transaction
+ * may have a fee above 100 gwei.
  */
 async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(
@@ -52,8 +52,7 @@ async function passBy(members: number): Promise<void> {
             (select count(*)::int from transaction_payments m where m.hash = t.hash) as members
      from chain_transactions t where state = 'open' order by max_fee_wei desc limit 1`,
   )
-  // Until a replacement transaction is sent, the base fee must keep the value for which the replacement was made.
-  // Therefore no block is mined until then.
+  // Until a replacement transaction is sent, the base fee must not change, so no block is mined.
   if (rows[0] === undefined || rows[0].send_count === 0 || rows[0].members === members) return
   const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
@@ -71,8 +70,8 @@ const passByUntil = <Result>(wanted: string, members: number, probe: () => Promi
   })
 
 /**
- * Queues the settlement of a payment, because the settler fails a payment if its authorization has expired by the clock
- * of the chain.
+ * Queues the settlement of a payment, so that the settler fails the payment if its authorization has expired by the
+ * clock of the chain.
  */
 async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
   await queueSettlement(till.service.database.pool, id, null)

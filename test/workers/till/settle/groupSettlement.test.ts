@@ -1,4 +1,6 @@
-/** Tests that waiting payments settle in one transaction, and that each payment succeeds or fails independently. */
+/**
+ * Tests that waiting payments settle in one transaction, in which each payment may fail without affecting the others.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { decodeEventLog, parseAbi } from 'viem'
 import { MULTICALL3_ADDRESS } from '../../../../workers/till/wallets/walletDeployment.ts'
@@ -170,7 +172,7 @@ test('on a chain without Multicall3 each payment gets a separate transaction', a
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: code! })
 })
 
-test('the projects with payments in a group share the gas cost in proportion to their payments', async () => {
+test('projects with payments in one group share the gas cost in proportion to their payments', async () => {
   const [one, two] = [await till.newSeller(), await till.newSeller()]
   const payments = [...(await claimAll(one, 2)), ...(await claimAll(two, 1))]
   await scene.start()

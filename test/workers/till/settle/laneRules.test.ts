@@ -79,11 +79,11 @@ const isAsked = async (id: string) => {
 const set = (id: string, columns: string) =>
   pool.query(`update payments set ${columns} where id = $1`, [id])
 const troubleOf = async (id: string) => (await row(pool, 'payments', id)).trouble
-/** Holds the milliseconds after which a second group may begin, as in the settlement lanes. */
+/** Sets the milliseconds after which a second group may begin, as the settlement lanes (queues of payments) do. */
 const LATE_MS = 250
 const AWAY = 'the node is away'
 
-describe('a settlement job', () => {
+describe('the service runs a settlement job', () => {
   test('a settlement job ends after one attempt to settle its payment', async () => {
     const lanes = createSettlementLanes(chain)
     const ids = [await payment(), await payment()]
@@ -114,7 +114,7 @@ describe('a settlement job', () => {
     expect(await queuedPayments(pool)).toEqual([])
   })
 
-  test('the settlement job of a postponed payment queues the payment again for the time of the postponement', async () => {
+  test('if a payment is postponed, its settlement job queues it again for the time of the postponement', async () => {
     const lanes = createSettlementLanes(chain)
     const id = await payment()
     await set(id, `settle_after = clock_timestamp() + interval '1 hour'`)
@@ -127,7 +127,7 @@ describe('a settlement job', () => {
     expect(rows).toEqual([{ late: true }])
   })
 
-  test('a settlement job waits while another process has a lock on its payment', async () => {
+  test('while another process has locked a payment, its settlement job waits', async () => {
     const lanes = createSettlementLanes(chain)
     const id = await payment()
     const client = await pool.connect()
@@ -153,7 +153,7 @@ describe('a settlement job', () => {
     expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('if two settlement jobs have the same payment, the second job waits for the first run and then requests another run', async () => {
+  test('if two settlement jobs have the same payment, the second waits for the run of the first and then requests another run', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const id = await payment()
@@ -176,7 +176,7 @@ describe('a settlement job', () => {
   })
 })
 
-describe('a fault of the service', () => {
+describe('a fault of the service occurs during a settlement', () => {
   test('if a bug stops the settlement of one payment, the settlement of the other payments is still tried', async () => {
     const lanes = createSettlementLanes(chain)
     const [broken, fine] = [await payment(), await payment()]
@@ -204,7 +204,7 @@ describe('a fault of the service', () => {
     expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('all waiting settlement jobs fail if the query for the waiting payments fails', async () => {
+  test('if the query for the waiting payments fails, all waiting settlement jobs fail', async () => {
     const broken = { ...chain, pool: { query: () => Promise.reject(new Error('no database')) } }
     const lanes = createSettlementLanes(broken as never)
     const ends = await Promise.allSettled([lanes.settle('pay_1'), lanes.settle('pay_2')])
@@ -215,7 +215,7 @@ describe('a fault of the service', () => {
   })
 })
 
-describe('the lanes limit how many payments run at once', () => {
+describe('the settlement lanes (queues of payments) limit how many payments run at once', () => {
   test('a second payment group begins while the first group is late, and a third group begins only when a group ends', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
@@ -238,7 +238,7 @@ describe('the lanes limit how many payments run at once', () => {
     for (const id of ids) expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  /** Copies a payment, so that the copies were claimed an hour before it. */
+  /** Makes copies of a payment that were claimed (stored) an hour earlier. */
   const copy = (id: string, count: number, goesAlone: boolean) =>
     pool.query(
       `insert into payments (id, project_id, resource_url, network, chain_id, asset, payer, recipient, amount_atomic,
@@ -280,7 +280,7 @@ describe('the lanes limit how many payments run at once', () => {
     await Promise.all([job, lanes.drain()])
   }, 60_000)
 
-  test('a second payment group begins even if the first group becomes late during the reading of the waiting payments', async () => {
+  test('a second payment group begins even if the first group becomes late while the waiting payments are being read', async () => {
     const release = hold()
     let reads = 0
     let begunMs = Number.POSITIVE_INFINITY

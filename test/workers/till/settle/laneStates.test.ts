@@ -21,7 +21,7 @@ test('the diagram in ARCHITECTURE.md shows the same states for queue reads and p
   expect(drawn.map((line) => line.trim()).toSorted()).toEqual(tables.toSorted())
 })
 
-test('if a settlement request arrives while the payment queue is read, the queue is read once more', () => {
+test('if a settlement request arrives while the waiting payments are being read, they are read once more', () => {
   const asked = after(LOOK_STATES, after(LOOK_STATES, 'idle', 'asked'), 'asked')
   expect(after(LOOK_STATES, asked, 'looked')).toBe('looking')
   expect(after(LOOK_STATES, 'looking', 'looked')).toBe('idle')

@@ -1,4 +1,4 @@
-/** Tests when a gas wallet sends the signed calls of purses, and which project pays with its daily gas. */
+/** Tests when a gas wallet sends the signed calls of purses (wallets), and which project is charged for the gas. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
@@ -38,7 +38,7 @@ async function gasOf(projectId: string): Promise<number> {
 
 const stoppedWith = (payments: number) => newStoppedPurse(pool, keyring, payments)
 
-test('one transaction sends the calls of several purses, and each project pays the gas of its calls once', async () => {
+test('one transaction sends the calls of several purses (wallets), and each project is charged for the gas of its calls once', async () => {
   const [one, other] = [await stoppedWith(2), await stoppedWith(1)]
   const gas = async () => [await gasOf(one), await gasOf(other)]
   hand.chain = { ...hand.chain, accounts: [] }
@@ -55,7 +55,7 @@ test('one transaction sends the calls of several purses, and each project pays t
   expect(await sent()).toBe(1)
   await sendPurseCalls(hand.chain)
   expect(await sent()).toBe(1)
-  // A call that the chain does not show is sent again.
+  // A call that does not appear on the chain is sent again.
   await pass31Seconds()
   await sendPurseCalls(hand.chain)
   expect(await sent()).toBe(2)

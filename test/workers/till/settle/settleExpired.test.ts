@@ -1,4 +1,4 @@
-/** Tests that an expired payment fails only if the chain says that its authorization was not used. */
+/** Tests that an expired payment fails only if the chain proves that its authorization was not used. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Agent } from '../../../support/service.ts'

@@ -1,6 +1,6 @@
 /**
- * Tests which payments share a settlement group. The projects get their places in the groups in rotation, and payments
- * with separate transactions never delay the groups.
+ * Tests which payments share a settlement group. Projects get places in the groups in rotation, and payments with
+ * separate transactions never delay the groups.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { keepAlone } from '../../../../sql/till/settle/settlementQueue.ts'
@@ -35,14 +35,14 @@ test('a payment that is queued behind hundreds of payments of another project is
   })
   const [first, ...later] = await transactionsOf(till, [...greedy, single!])
   expect((await transactionsOf(till, [single!]))[0]!.hash).toBe(first!.hash)
-  // While another project waits, one project may fill only a quarter of a settlement group. If no other project waits,
-  // one project may fill a whole settlement group.
+  // While another project waits, one project may fill only a quarter of a settlement group. Otherwise, it may fill a
+  // whole group.
   expect(first!.members).toBe(17)
   expect(Math.max(...later.map(({ members }) => members))).toBe(64)
 })
 
 testWhole(
-  'a group behind hundreds of payments that go alone is among the first transactions',
+  'a group that is queued behind hundreds of payments with separate transactions is among the first transactions',
   async () => {
     const { pool } = till.service.database
     await keepAlone(pool, [{ chainId: SEPOLIA.chainId, payer: payer.address }])

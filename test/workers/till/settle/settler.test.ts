@@ -131,7 +131,7 @@ describe('the settler ends a payment', () => {
     for (const id of honest) expect((await till.payment(id)).txHash).not.toBeNull()
   })
 
-  test('a payment fails if its authorization has expired unused, even while the chain node cannot answer about another payment', async () => {
+  test('if its authorization has expired unused, a payment fails, even while the chain node cannot answer about another payment', async () => {
     const troubled = await expired()
     const { nonce } = await till.payment(troubled)
     const id = await expired()
@@ -164,7 +164,7 @@ describe('the settler ends a payment', () => {
     expect(await queuedPayments(till.pool)).toEqual([id])
   })
 
-  test('a payment with a sent transaction fails 30 s after its expiry, because a reorganisation may still change the newest blocks', async () => {
+  test('a payment whose transaction was sent fails 30 s after its expiry, because a reorganisation may still change the newest blocks', async () => {
     await till.client.setAutomine(false)
     const { id } = await till.send()
     const { validBefore } = await till.payment(id)
@@ -178,7 +178,7 @@ describe('the settler ends a payment', () => {
     await till.look()
   })
 
-  test('a payment ends if a transaction has used its authorization, even after the expiry of the payment', async () => {
+  test('if a transaction has used its authorization, a payment ends, even after its expiry', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await till.client.waitForTransactionReceipt({
@@ -198,7 +198,7 @@ describe('the settler ends a payment', () => {
     await till.look()
   })
 
-  test('a payment fails after three reverted transactions, and not before', async () => {
+  test('a payment fails after its transaction has reverted three times, and not before', async () => {
     const reverted = async (times: number) => {
       const id = await till.claim(await pay())
       await till.pool.query('update payments set revert_count = $2 where id = $1', [id, times])

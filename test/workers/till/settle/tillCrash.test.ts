@@ -46,7 +46,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-/** Starts a worker in the same way as an operator, and resolves when the worker is ready. */
+/** Starts a worker as an operator does, and resolves when the worker is ready. */
 async function startWorkerProcess(rpcUrl = proxy.url): Promise<Bun.Subprocess> {
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   const child = Bun.spawn(
@@ -85,13 +85,13 @@ for (const { step, hold } of some([
     hold: { method: 'eth_getTransactionReceipt', when: 'before' },
   },
 ] as const)) {
-  test(`a payment settles only once, although the worker process is killed ${step}`, async () => {
+  test(`a payment settles only once, even if the worker process is killed ${step}`, async () => {
     const before = await sent()
     const doomed = await startWorkerProcess()
     proxy.held = 0
     proxy.hold = hold
     const { header } = await pay()
-    // The payer repeats the redeem request for as long as the payment is pending.
+    // The payer repeats the redeem request as long as the payment is pending.
     const answer = redeemToEnd(seller, header)
     await waitFor('the step', () => proxy.held > 0)
     doomed.kill('SIGKILL')
@@ -130,7 +130,7 @@ testWhole(
   },
 )
 
-test('if the API process stops during a redeem request, the request gets the response pending, and the payment still settles', async () => {
+test('if the API process stops during a redeem request, the response says that the payment is pending, and the payment still settles', async () => {
   await startWorkerProcess()
   await till.client.setAutomine(false)
   const { header } = await pay()

@@ -82,10 +82,13 @@ for (const [name, fault] of some([
   })
 }
 
-testWhole('a payment outlives a node that cannot simulate', async () => {
-  proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
-  await outlives(() => proxy.errors.clear())
-})
+testWhole(
+  'if the chain node cannot simulate for a time, a payment still settles later',
+  async () => {
+    proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
+    await outlives(() => proxy.errors.clear())
+  },
+)
 
 test('a payment settles even if the chain node reports an error for a transaction that the node accepted', async () => {
   proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'lost', after: true }))
@@ -93,23 +96,29 @@ test('a payment settles even if the chain node reports an error for a transactio
   expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
 })
 
-testWhole('a payment outlives a node that refuses transactions', async () => {
-  proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'internal' }))
-  await outlives(() => proxy.errors.clear())
-})
+testWhole(
+  'if the chain node refuses transactions for a time, a payment still settles later',
+  async () => {
+    proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'internal' }))
+    await outlives(() => proxy.errors.clear())
+  },
+)
 
-testWhole('a payment outlives a node without receipts', async () => {
-  proxy.answers.set('eth_getTransactionReceipt', () => null)
-  const { header } = await pay()
-  const first = await redeem(seller, header)
-  expect(first.body).toMatchObject({ ok: false, reason: 'settlement_pending' })
-  proxy.answers.clear()
-  await settled(first.body.paymentId)
-})
+testWhole(
+  'if the chain node returns no receipts for a time, a payment still settles later',
+  async () => {
+    proxy.answers.set('eth_getTransactionReceipt', () => null)
+    const { header } = await pay()
+    const first = await redeem(seller, header)
+    expect(first.body).toMatchObject({ ok: false, reason: 'settlement_pending' })
+    proxy.answers.clear()
+    await settled(first.body.paymentId)
+  },
+)
 
 test('a payment is not refused if a chain node that lags behind reports that the payer has no money', async () => {
-  // A chain node that lags behind answers a request for the block "latest" from an old state. If a request names the
-  // newest block by number, the lagging node answers that it does not have this block.
+  // A chain node that lags behind answers a request for the block "latest" from an old state. But if a request states
+  // the number of the newest block, the node answers that it does not have this block.
   proxy.errors.set('eth_call', ([, block]) =>
     block === 'latest'
       ? { code: 3, message: 'execution reverted: ERC20: transfer amount exceeds balance' }
@@ -118,7 +127,7 @@ test('a payment is not refused if a chain node that lags behind reports that the
   await outlives(() => proxy.errors.clear())
 })
 
-testWhole('a payment outlives a gas wallet without gas', async () => {
+testWhole('if the gas wallet has no gas for a time, a payment still settles later', async () => {
   const balance = await till.client.getBalance({ address: gasWallet })
   await till.client.setBalance({ address: gasWallet, value: 1n })
   await outlives(() => till.client.setBalance({ address: gasWallet, value: balance }))
@@ -136,16 +145,19 @@ test('the service does not start with the publicly known private keys of the dev
   await expect(till.startWorker()).rejects.toThrow('SETTLEMENT_KEYS: must be keys of your own')
 })
 
-testWhole('a worker started without an RPC works once the RPC is up', async () => {
-  proxy.fault = { status: 503 }
-  const worker = await till.startWorker()
-  expect(worker.till.view.network).toBeNull()
-  const ready = () => fetch(`${till.service.url}/readyz`)
-  await waitFor('/readyz to report the outage', async () => (await ready()).status === 503)
-  proxy.fault = null
-  await waitFor('the worker to connect', () => worker.till.view.network !== null)
-  await waitFor('/readyz to report the recovery', async () => (await ready()).status === 200)
-  const { header } = await pay()
-  expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
-  await worker.stop()
-})
+testWhole(
+  'a worker that was started without a working RPC node works as soon as the node is available',
+  async () => {
+    proxy.fault = { status: 503 }
+    const worker = await till.startWorker()
+    expect(worker.till.view.network).toBeNull()
+    const ready = () => fetch(`${till.service.url}/readyz`)
+    await waitFor('/readyz to report the outage', async () => (await ready()).status === 503)
+    proxy.fault = null
+    await waitFor('the worker to connect', () => worker.till.view.network !== null)
+    await waitFor('/readyz to report the recovery', async () => (await ready()).status === 200)
+    const { header } = await pay()
+    expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
+    await worker.stop()
+  },
+)

@@ -34,7 +34,7 @@ const NO_MONEY: ChainRefusal = {
   detail: 'ERC20: transfer amount exceeds balance',
 }
 
-describe('a payment that must wait', () => {
+describe('a payment must wait for its settlement', () => {
   test('a payment that must wait for settlement waits twice as long after each attempt, and at most five seconds', async () => {
     const id = await claimed()
     const outside: unknown[] = []
@@ -78,7 +78,7 @@ describe('a payment that must wait', () => {
   })
 })
 
-describe('a refusal by the chain', () => {
+describe('the chain refuses a payment', () => {
   test('if the chain refuses a payment, the payment fails if the newest block confirms the refusal', async () => {
     const id = await poor()
     await judge(id, NO_MONEY)
@@ -94,7 +94,7 @@ describe('a refusal by the chain', () => {
     expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
   })
 
-  test('if the simulations of a wallet contract contradict each other, the payment goes alone, and fails after twenty times', async () => {
+  test('if simulations of a wallet contract contradict each other, its payment goes in a separate transaction, and fails after twenty contradictions', async () => {
     const id = await claimed()
     const again = async () =>
       judgeRefusal(till.chain, await till.payment(id), NO_MONEY, { isContract: true })
@@ -112,7 +112,7 @@ describe('a refusal by the chain', () => {
     })
   })
 
-  test('a payment of an account waits for each contradicted refusal, because only a late node contradicts itself', async () => {
+  test('a payment of an account waits after each contradicted refusal, because only a node that lags behind contradicts itself', async () => {
     const id = await claimed()
     await till.pool.query('update payments set contradiction_count = 20 where id = $1', [id])
     await judge(id, NO_MONEY)
@@ -122,7 +122,7 @@ describe('a refusal by the chain', () => {
   test('a refusal does not end a payment whose transaction another run has sent', async () => {
     const id = await poor()
     const payment = await till.payment(id)
-    // This wallet pays for no other transaction, so that its nonce leaves no gap.
+    // This wallet pays for no other transaction, so its nonces have no gap.
     const wallet = { chainId: till.chain.network.chainId, address: payment.payer }
     await newTransaction(till.pool, id, wallet)
     await judgeRefusal(till.chain, payment, NO_MONEY)
@@ -149,14 +149,14 @@ describe('a refusal by the chain', () => {
     expect((await stored(id)).state).toBe('failed')
   })
 
-  test('if a payment is refused because its authorization was used, the transaction that used the authorization settles the payment', async () => {
+  test('if a payment is refused because its authorization was used, it is settled by the transaction that used the authorization', async () => {
     const { id, txHash } = await till.send()
     await till.client.waitForTransactionReceipt({ hash: txHash })
     await judge(id, { ...NO_MONEY, kind: 'used' })
     expect(await stored(id)).toMatchObject({ state: 'settled', tx_hash: txHash })
   })
 
-  test('a payment is settled if its payer was blacklisted only after the transfer', async () => {
+  test('if the payer was blacklisted only after the transfer, the payment is settled', async () => {
     const { id, txHash } = await till.send()
     await till.client.waitForTransactionReceipt({ hash: txHash })
     await till.look()
@@ -171,7 +171,7 @@ describe('a refusal by the chain', () => {
   })
 })
 
-describe('a payment whose authorization has expired', () => {
+describe('the authorization of a payment has expired', () => {
   test('a payment with an expired authorization fails if no transaction used the authorization', async () => {
     const id = await claimed()
     await settleExpired(till.chain, await till.payment(id))
@@ -191,7 +191,7 @@ describe('a payment whose authorization has expired', () => {
   })
 })
 
-test('a failed payment has the failure stage settle if a transaction was sent for the payment, and verify without a transaction', async () => {
+test('a failed payment has the failure stage settle if a transaction was sent for it, and verify without a transaction', async () => {
   const before = await claimed()
   await fail(till.chain, await till.payment(before), NO_MONEY)
   const { id: after } = await till.send()

@@ -1,6 +1,5 @@
 /**
- * Tests the check that simulates a payment on the chain before the service claims its authorization (stores it as a
- * payment).
+ * Tests the check that simulates a payment on the chain before the service claims the payment (stores it).
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
@@ -54,7 +53,7 @@ async function run(checkId: string, { turn }: { turn?: Turn } = {}): Promise<any
   await run({ checkId }, { attempt: 1 })
   return findCheck(till.pool, checkId)
 }
-/** Makes a check older. */
+/** Makes a payment check look older. */
 const age = (checkId: string, ms: number) =>
   till.pool.query(
     `update payment_checks set created_at = clock_timestamp() - make_interval(secs => $2) where id = $1`,
@@ -89,7 +88,7 @@ describe('the service checks a payment by a simulation', () => {
     expect((await till.payment(paymentId)).txHash).not.toBeNull()
   })
 
-  test('a payment check passes for a wallet that was deployed after this process last read the newest block', async () => {
+  test('a payment check passes if the wallet was deployed after this process last read the newest block', async () => {
     const fresh = await deployWallet(till.client, payer.address)
     await fund(till.client, fresh, 10_000n)
     expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })
@@ -126,7 +125,7 @@ describe('the service checks a payment by a simulation', () => {
     }
   })
 
-  test('a payment check is tried again while the state of the chain is unknown or the chain node has a fault', async () => {
+  test('while the state of the chain is unknown or the chain node is at fault, a payment check is tried again', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     const { network } = till.chain
     Object.assign(till.chain, { network: null })
@@ -136,7 +135,7 @@ describe('the service checks a payment by a simulation', () => {
     await dropJobs(till.pool)
     for (const message of ['header not found', 'execution reverted: Pausable: paused']) {
       // A chain node that lags behind does not have the highest known block, so the payment is simulated at the newest
-      // block of this node.
+      // block of the node.
       till.proxy.errors.set('eth_call', ([, at]) =>
         at === 'latest'
           ? { code: message === 'header not found' ? -32000 : 3, message }
@@ -158,14 +157,14 @@ describe('the service checks a payment by a simulation', () => {
     expect(await isQueued(id)).toBe(false)
   })
 
-  test('a payment check simulates the pending block if the authorization is not yet valid in the newest block', async () => {
+  test('if its authorization is not yet valid in the newest block, a payment check simulates the payment on the pending block', async () => {
     const { timestamp } = await till.client.getBlock()
     const soon = await pay({ from: wallet, validAfter: timestamp, validBefore: timestamp + 600n })
     await till.client.increaseTime({ seconds: 10 })
     expect(await run(await newCheck(soon))).toMatchObject({ state: 'passed' })
   })
 
-  test('a payment check that the chain does not decide runs less and less often', async () => {
+  test('a payment check that the chain does not decide runs at growing intervals', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     till.proxy.fault = { status: 503 }
     for (const [ageMs, leastMs, mostMs] of [
@@ -178,21 +177,21 @@ describe('the service checks a payment by a simulation', () => {
       await age(id, ageMs)
       expect(await run(id)).toMatchObject({ state: 'open' })
       const { payload, inMs } = await nextRun(id)
-      // A worker of the release before knows no other field, and fails on it.
+      // A worker of the previous release knows no other field, and fails if there is one.
       expect(payload).toEqual({ checkId: id })
       expect(inMs).toBeWithin(leastMs, mostMs + 1)
       await dropJobs(till.pool)
     }
   })
 
-  test('a payment check that nobody waits for any more is refused, and the chain is not asked', async () => {
+  test('a payment check for which nobody waits any more is refused without a request to the chain', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     await age(id, 121_000)
     expect(await run(id)).toMatchObject({ state: 'refused', reason: 'unexpected_verify_error' })
     expect(await isQueued(id)).toBe(false)
   })
 
-  test('a payment check whose project has no free slot comes back later, and asks the chain nothing', async () => {
+  test('a payment check whose project has no free slot is queued again for later, without a request to the chain', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     const turn: Turn = { granted: false, returnInMs: 60_000 }
     expect(await run(id, { turn })).toMatchObject({ state: 'open' })

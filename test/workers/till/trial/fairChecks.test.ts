@@ -1,4 +1,7 @@
-/** Tests that the checks of one project do not hold the slots that settlements and other projects' checks need. */
+/**
+ * Tests that the payment checks of one project do not occupy the job slots that settlements and other projects' checks
+ * need.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { serve } from 'bun'
 import type { Address } from 'viem'
@@ -18,10 +21,10 @@ import {
 import { newClaim } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Holds a payer that the chain node never answers for. */
+/** Holds a payer about whom the chain node never answers. */
 const SILENT: Address = '0x00000000000000000000000000000000000051e7'
 const CHECKS = 60
-/** Holds how many slots the checks of one project have at the same time. */
+/** Limits how many job slots the checks of one project may have at the same time. */
 const PROJECT_SLOTS = 6
 
 /** Starts a proxy to the chain node that answers no request about the payer SILENT. */
@@ -73,7 +76,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-test('the checks of one project hold a few slots, while another project checks and settles payments', async () => {
+test('the payment checks of one project occupy a few job slots, while another project checks and settles payments', async () => {
   const { pool } = till.service.database
   const greedy = await till.newSeller({ resource: 'https://greedy.example.com/report' })
   const other = await till.newSeller()

@@ -23,8 +23,7 @@ type Outcome = 'passes' | 'early' | 'poor'
 type Block = 'latest' | 'pending'
 type Scene = {
   /**
-   * Holds the simulated outcome of each payment on a block. If a block has no outcomes, the simulation by the chain
-   * node fails.
+   * Holds the simulated outcome of each payment on a block. If a block has no outcomes, the simulation fails.
    */
   on: Partial<Record<Block, Outcome[]>>
   /** Lists the numbers of those payments whose payers have contract code. */
@@ -105,7 +104,7 @@ test('the simulation of a payment group keeps the payments that succeed together
   })
 })
 
-test('a group simulation separates payments of payers with contract code, and simulates the other payments again without these', async () => {
+test('a group simulation separates payments whose payers have contract code, and simulates the others again without them', async () => {
   const on = { latest: ['passes', 'passes', 'passes', 'poor'] } as const
   expect(await divide(4, { on: { latest: [...on.latest] }, coded: [1] })).toEqual({
     parts: [[0, 2], [1], [3]],
@@ -118,7 +117,7 @@ test('a group simulation separates payments of payers with contract code, and si
   expect(two.parts).toEqual([[0, 2], [1], []])
 })
 
-test('no payment group is formed of fewer than two payments, or without the contract Multicall3', async () => {
+test('no payment group is formed from fewer than two payments, or without the contract Multicall3', async () => {
   const on = { latest: ['passes', 'passes'] } satisfies Scene['on']
   expect((await divide(2, { on, coded: [0] })).parts).toEqual([[], [0, 1], []])
   expect((await divide(2, { on, hasMulticall: false })).parts).toEqual([[], [0, 1], []])

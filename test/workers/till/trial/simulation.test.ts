@@ -1,6 +1,6 @@
 /**
- * Tests the three outcomes of a simulated transfer: the transfer passes, the chain refuses the transfer, or the chain
- * node has a fault.
+ * Tests the three outcomes of a simulated transfer: the transfer passes, the chain refuses it, or the chain node is at
+ * fault.
  */
 import { describe, expect, test } from 'bun:test'
 import { encodeErrorResult, encodeFunctionResult, type Hex, multicall3Abi, parseAbi } from 'viem'

@@ -1,4 +1,4 @@
-/** Tests the transaction that deploys a payer's smart wallet and moves the payment out of this wallet. */
+/** Tests the transaction that deploys a payer's smart wallet and transfers the payment from this wallet. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { concat, encodeFunctionData, encodeFunctionResult, multicall3Abi, parseAbi } from 'viem'
 import { deployAndCharge, readTrial } from '../../../../workers/till/wallets/walletDeployment.ts'
@@ -37,7 +37,7 @@ test('if the payment transfer fails, the deployment of the payer’s wallet in t
 
 test('if the deployment of the payer’s wallet fails, the payment transfer in the same transaction still succeeds', async () => {
   const { deployment } = futureWallet(payer.address)
-  // No contract can have code that starts with the byte 0xef (EIP-3541).
+  // No contract can have code that begins with the byte 0xef (EIP-3541), so the deployment fails.
   const factoryData = concat([
     deployment.factoryData.slice(0, 66) as `0x${string}`,
     '0x60ef60005360016000f3',
@@ -48,7 +48,7 @@ test('if the deployment of the payer’s wallet fails, the payment transfer in t
   expect(await run(call)).toBe('success')
 })
 
-test('a simulated deployment counts only if Multicall3 tells the results of both calls', () => {
+test('a simulated deployment counts only if Multicall3 returns the results of both calls', () => {
   const results = [
     { success: true, returnData: '0x' },
     { success: false, returnData: '0x12' },

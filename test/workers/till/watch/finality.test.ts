@@ -90,7 +90,7 @@ describe('the service watches for chain reorganisations', () => {
     expect([readReceipts(), memory.suspicious]).toEqual([false, false])
   })
 
-  test('if the chain node lacks the block, the watch for reorganisations reads receipts only after the newest block number became lower', async () => {
+  test('if the chain node lacks the block, the watch for reorganisations reads receipts only after the newest block number has become lower', async () => {
     const { id } = await newSettled(pool)
     for (const [number, isSuspicious] of [
       [12n, false],
@@ -180,7 +180,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(memory.goneLooks.size).toBe(0)
   })
 
-  test('the watch for reorganisations keeps a settlement that is missing in two checks but was found in a check between', async () => {
+  test('if a settlement is missing in two checks but was found in a check between them, the watch for reorganisations keeps it', async () => {
     const settlements = [await newSettled(pool), await newSettled(pool)]
     const missing = async (n: number) => {
       for (const [m, { id, txHash }] of settlements.entries()) {
@@ -210,7 +210,7 @@ describe('the service watches for chain reorganisations', () => {
     }
   })
 
-  test('after a reorganisation only those payments of a group are undone whose transfer is missing in the new block', async () => {
+  test('after a reorganisation, those payments of a group are undone whose transfer is missing in the new block', async () => {
     const { ids, txHash } = await newGroup(2)
     await mine(txHash, ids.slice(0, 1), blockAt(8n))
     replaceBlock()
@@ -219,7 +219,7 @@ describe('the service watches for chain reorganisations', () => {
     expect(await Promise.all(ids.map(stateOf))).toEqual(['settled', 'verified'])
   })
 
-  test('the watch still suspects a reorganisation if another settlement is missing for the first time', async () => {
+  test('if another settlement is missing for the first time, the watch still suspects a reorganisation', async () => {
     const [first, second] = [await newSettled(pool), await newSettled(pool)]
     await mine(second.txHash, [second.id])
     memory.suspicious = true
@@ -266,7 +266,7 @@ describe('the service records the finality of a settlement', () => {
     expect([await hasFinality(id), memory.suspicious]).toEqual([true, false])
   })
 
-  test('a settlement becomes final only if its transaction succeeded in the stored block, otherwise the next check covers all settlements', async () => {
+  test('a settlement becomes final only if its transaction succeeded in the stored block; otherwise the next check covers all settlements', async () => {
     setFinal(8n)
     const { id, txHash } = await newSettled(pool)
     const wrong: [name: string, change: () => unknown][] = [
@@ -308,7 +308,7 @@ describe('the service records the finality of a settlement', () => {
     expect([await hasFinality(gone.ids[0]!), await hasFinality(later.id)]).toEqual([false, true])
   })
 
-  test('a settlement that becomes final does not end an earlier suspicion of a reorganisation', async () => {
+  test('if a settlement becomes final, this does not end an earlier suspicion of a reorganisation', async () => {
     setFinal(8n)
     const { id, txHash } = await newSettled(pool)
     await mine(txHash, [id])

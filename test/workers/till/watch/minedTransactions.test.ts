@@ -54,7 +54,9 @@ const asOpen = (signed: Awaited<ReturnType<typeof storeSigned>>[number]): OpenTr
   ...signed,
   ...{ wallet: WALLET.address, sendCount: 1, sentHead: 1n, isUnsent: false },
 })
-/** Stores one transaction for several payments. Each payment has a different payer unless `payerOf` names the payer. */
+/**
+ * Stores one transaction for several payments. Each payment has a different payer unless `payerOf` returns the payer.
+ */
 async function stored(count: number, payerOf = newPayer) {
   const ids: string[] = []
   for (let n = 0; n < count; n++) ids.push(await newPayment(pool, { payer: payerOf() }))
@@ -75,7 +77,7 @@ const loners = async () => {
 const payersOf = async (ids: string[]) =>
   (await Promise.all(ids.map(payment))).map(({ payer }) => payer.toLowerCase())
 
-describe('a transaction of one payment', () => {
+describe('a block contains the transaction of one payment', () => {
   test('the transaction of a single payment settles the payment if the receipt contains the transfer', async () => {
     const { ids, open } = await stored(1)
     await mine(open, ids)
@@ -99,7 +101,7 @@ describe('a transaction of one payment', () => {
   })
 })
 
-describe('a transaction of a group', () => {
+describe('a block contains the transaction of a group', () => {
   test('the transaction of a group settles its payments, and a payment without a transfer later gets a separate transaction', async () => {
     const { ids, open } = await stored(3)
     await mine(open, ids.slice(1))
@@ -165,7 +167,7 @@ describe('a transaction of a group', () => {
     ['at the newest block', 0n],
     ['at a block that the watcher has not read yet', 1n],
   ] as const) {
-    test(`if the node does not tell the contract code ${place}, a reverted group is recorded at a later look`, async () => {
+    test(`if the node does not tell the contract code ${place}, a reverted group is recorded by a later check`, async () => {
       const { ids, open } = await stored(3)
       const [, coded] = await payersOf(ids)
       const number = hand.chain.head.number + ahead
@@ -208,7 +210,7 @@ describe('a transaction of a group', () => {
   })
 })
 
-describe('a transaction without a receipt', () => {
+describe('a transaction has no receipt', () => {
   const patient = (displacedMs: number): KnownChain => ({
     ...hand.chain,
     missingSinceMs: new Map(),
@@ -228,7 +230,7 @@ describe('a transaction without a receipt', () => {
     expect(chain.missingSinceMs.size).toBe(0)
   })
 
-  test('a receipt that comes late settles the payment, and the waiting time for the receipt is no longer counted', async () => {
+  test('a late receipt settles the payment, and the waiting time for the receipt is no longer counted', async () => {
     const { ids, open } = await stored(1)
     const chain = patient(60_000)
     await resolve([open], chain)
@@ -239,7 +241,7 @@ describe('a transaction without a receipt', () => {
     expect((await payment(ids[0]!)).state).toBe('settled')
   })
 
-  test('a transaction without a receipt does not count as missing if a block contains another transaction with the same nonce', async () => {
+  test('if a block contains another transaction with the same nonce, a transaction without a receipt does not count as missing', async () => {
     const { ids, open } = await stored(1)
     const rival = { ...signedFor(ids, open.nonce), maxFeeWei: 200n }
     await storeForNonce(pool, WALLET, rival, open.hash)

@@ -49,7 +49,7 @@ afterAll(async () => {
 
 const addressOf = async ({ projectId }: { projectId: string }) =>
   (await findPurse(pool, projectId))!.address
-/** Returns the sum of the signed payments that sellers may still collect. */
+/** Returns the total of the signed payments that sellers can still collect. */
 const openSum = async () => (await purse.reserved())[1]
 const look = () => tendPurses(hand.chain, memory)
 const purchase = (id: string) => row(pool, 'purchases', id)
@@ -90,7 +90,7 @@ async function take(payment: Payment, block: bigint): Promise<Hex> {
 }
 
 describe('the service follows an open payment of a purse (the wallet that pays sellers)', () => {
-  test('a buyer’s unused payment is released when the time of a final block reaches its expiry, and not one second earlier', async () => {
+  test('the amount of a buyer’s unused payment is free again when a final block reaches the expiry, and not one second earlier', async () => {
     const { id } = await sign()
     expect(await openSum()).toBe(PRICE)
     await look()
@@ -143,7 +143,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     }
   })
 
-  test('the search for a transfer of months ago is spread over polls, and delays neither new payments nor the poll', async () => {
+  test('a search for a transfer of months ago is spread over several polls, and delays neither new payments nor the poll', async () => {
     const old = await sign(100n)
     hand.chain.head = blockAt(120_000n)
     await take(old, 90_000n)
@@ -194,7 +194,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     }
   })
 
-  test('if the chain node reports a payment of a purse as used but hides its event, the other payments of the purse are not delayed', async () => {
+  test('if the chain node reports a payment of a purse as used but hides its event, the purse’s other payments are not delayed', async () => {
     const [hidden, shown] = [await sign(500n), await sign(500n)]
     addEvent(hidden, 10n)
     await take(shown, 850n)
@@ -202,7 +202,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect([await moneyOf(hidden.id), await moneyOf(shown.id)]).toEqual(['open', 'spent'])
   })
 
-  test('a cancelled payment of a buyer is released only when the block of the cancellation is final', async () => {
+  test('the amount of a buyer’s cancelled payment is free again only when the block of the cancellation is final', async () => {
     const payment = await sign()
     addEvent(payment, 850n, 'canceled')
     const seen = async () => (await purchase(payment.id)).cancel_seen_at !== null
@@ -243,7 +243,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
 })
 
 describe('the service reads a list of more than 200 open payments', () => {
-  /** Makes copies of an open payment. In the list of payments, the copies come after the original payment. */
+  /** Makes copies of an open payment that come after it in the list of payments. */
   let copied = 0
   async function copy({ id }: Payment, count: number, projectId = ''): Promise<Payment[]> {
     const { rows: columns } = await pool.query<{ name: string }>(
@@ -262,7 +262,7 @@ describe('the service reads a list of more than 200 open payments', () => {
     return rows
   }
 
-  test('a long list of buyers’ open payments is checked in parts, one part in each check, and then again from the start', async () => {
+  test('a long list of buyers’ open payments is checked in parts, one in each check, and then from the start again', async () => {
     const first = await sign()
     const copies = await copy(first, 300)
     const [middle, newest] = [copies[150]!, copies.at(-1)!]
@@ -335,7 +335,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
-  test('a transfer from a purse becomes final by the hash of its block if the chain node cannot send the receipt', async () => {
+  test('if the chain node cannot send its receipt, a transfer from a purse becomes final by the hash of its block', async () => {
     hand.withholdReceipt(txHash)
     replaceBlock()
     setFinal(851n)
@@ -387,7 +387,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect(await moneyOf(payment.id)).toBe('open')
   })
 
-  test('a transfer that a reorganisation removed is open again, although a later transfer is still in its block', async () => {
+  test('if a reorganisation removed a transfer, it is open again, even if a later transfer is still in its block', async () => {
     const [gone, newer] = [await sign(), await sign()]
     await take(gone, 860n)
     await take(newer, 870n)
@@ -421,7 +421,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
     expect([await moneyOf(older.id), await moneyOf(newest.id)]).toEqual(['spent', 'open'])
   })
 
-  test('a transfer in an unchanged block stays recorded, but does not become final, if a later block was replaced', async () => {
+  test('if a later block was replaced, a transfer in an unchanged block stays recorded, but does not become final', async () => {
     const later = await sign()
     await take(later, 860n)
     await look()
@@ -471,7 +471,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
   })
 
-  test('a refund that the seller paid by hand becomes final by the hash of its block if the chain node cannot send the receipt', async () => {
+  test('if the chain node cannot send its receipt, a refund that the seller paid by hand becomes final by the hash of its block', async () => {
     const made = await newRefund(850n)
     hand.withholdReceipt(made.txHash)
     hand.blocks.set(850n, blockAt(850n))
@@ -594,7 +594,7 @@ describe('the service reads the balance of a purse (the wallet that pays sellers
   })
 })
 
-test('the purse whose balance was read longest ago is read first', async () => {
+test('of several purses, the one whose balance was read longest ago is read first', async () => {
   const others = [await newPurse(pool, keyring), await newPurse(pool, keyring)]
   const [recent, old, never] = [purse, ...others]
   for (const [{ projectId }, age] of [

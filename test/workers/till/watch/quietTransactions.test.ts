@@ -37,7 +37,7 @@ const look = (times?: number) => till.reconcile(memory, times)
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 const newestOf = async (id: string) => (await till.payment(id)).txHash
 
-describe('the service handles a quiet transaction, whose state has not changed for some time', () => {
+describe('the service handles a quiet transaction (its state has not changed for some time)', () => {
   const sendsOf = async (hash: Hex) => (await transactionOf(hash)).send_count
   beforeEach(() => till.client.setAutomine(false))
 
@@ -101,13 +101,13 @@ describe('the service handles a quiet transaction, whose state has not changed f
       till.chain.head = { ...till.chain.head, number: till.chain.head.number + 4n }
       await reconcile(till.chain, memory, till.chain.head)
     }
-    // The second transaction waits for the nonce of the first transaction, and not for a higher fee.
+    // The second transaction waits for the nonce of the first one, and not for a higher fee.
     expect([await newestOf(first!.id), await newestOf(second!.id)]).toEqual([
       first!.txHash,
       second!.txHash,
     ])
-    // The payment of the first transaction fails, so an empty transfer replaces the transaction. The empty transfer
-    // costs less than the transaction.
+    // The payment of the first transaction fails, so an empty transfer replaces this transaction, because it costs
+    // less.
     await till.pool.query(
       `update payments set state = 'failed', failure_reason = 'insufficient_funds' where id = $1`,
       [first!.id],
@@ -218,23 +218,23 @@ describe('the service broadcasts a transaction again that the pool of the node h
   }
   beforeEach(() => till.client.setAutomine(false))
 
-  test('a transaction that the chain node dropped is broadcast again at once, because transactions with later nonces wait', async () => {
+  test('if the chain node has dropped a transaction, it is broadcast again at once, because transactions with later nonces wait', async () => {
     const hashes = await sendThree()
     await passASecond()
     await lookAtPool()
     expect(await minedOf(hashes)).toEqual([true, true, true])
   })
 
-  test('a dropped transaction is broadcast again only after the chain node has had time to count the transaction', async () => {
+  test('a dropped transaction is broadcast again only after the chain node has had time to count it', async () => {
     const hashes = await sendThree()
-    // On a busy machine, the time for which the chain node counts could end before the test looks at the transaction
-    // pool.
+    // On a busy machine, the time that the chain node has for counting a transaction could end before the test reads
+    // the transaction pool.
     await till.pool.query(`update chain_transactions set sent_at = sent_at + interval '1 minute'`)
     await lookAtPool()
     expect(await minedOf(hashes)).toEqual([true, false, false])
   })
 
-  test('a dropped transaction is broadcast again once, and after another drop only when the transaction counts as quiet (not sent recently)', async () => {
+  test('a dropped transaction is broadcast again once, and later only when it counts as quiet (not sent recently)', async () => {
     const { txHash } = await till.send()
     for (let drops = 0; drops < 2; drops++) {
       await till.client.dropTransaction({ hash: txHash })

@@ -63,7 +63,7 @@ describe('the chain node cannot send a receipt', () => {
     till.proxy.errors.clear()
   })
 
-  test('a settlement whose block was replaced stays under suspicion while the chain node cannot send its receipt', async () => {
+  test('if its block was replaced, a settlement stays under suspicion while the chain node cannot send its receipt', async () => {
     const large = await sendAndSettle()
     await till.pool.query('update payments set block_hash = $2 where id = $1', [
       large.id,
@@ -80,7 +80,7 @@ describe('the chain node cannot send a receipt', () => {
     expect(memory.suspicious).toBe(false)
   })
 
-  test('a step that fails at each poll does not stop the later steps, and its trouble is reported', async () => {
+  test('a step that fails at each poll does not stop the later steps, and its error is reported', async () => {
     till.proxy.errors.set('eth_getBlockByNumber', ([tag]) =>
       tag === 'finalized' ? { code: -32000, message: 'finalized block not found' } : null,
     )
@@ -135,7 +135,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect([await stateOf(id), await stateOf(later.id)]).toEqual(['verified', 'settled'])
   })
 
-  test('a settlement is undone if the chain has become too short for the block of the settlement', async () => {
+  test('if the chain has become too short for its block, a settlement is undone', async () => {
     const { id } = await sendAndSettle()
     await look()
     await till.client.setAutomine(false)
@@ -145,7 +145,7 @@ describe('the service undoes a settlement that the chain no longer shows', () =>
     expect(till.chain.head.number).toBe(await till.client.getBlockNumber({ cacheTime: 0 }))
   })
 
-  test('a settlement is not undone if its block is missing only because a chain node lags behind', async () => {
+  test('if its block is missing only because a chain node lags behind, a settlement is not undone', async () => {
     await look()
     const { id } = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', () => null)
@@ -183,7 +183,7 @@ test('a settlement with a wrong block hash becomes final only after a further ch
   const { block_hash } = await row(till.pool, 'payments', id)
   await till.pool.query(`update payments set block_hash = '0xdead' where id = $1`, [id])
   await till.client.mine({ blocks: 200 })
-  // The watch for reorganisations looks only at the ten newest blocks with settlements.
+  // The watch for reorganisations examines only the ten newest blocks with settlements.
   for (let n = 0; n < 10; n++) await sendAndSettle()
   await look()
   expect((await row(till.pool, 'payments', id)).finalized_at).toBeNull()
@@ -225,7 +225,7 @@ describe('the service fills a gap in the nonces of a gas wallet', () => {
   const next = () =>
     till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 
-  test('an unused nonce of the gas wallet is filled after two chain checks have found the gap', async () => {
+  test('if two checks of the chain find a gap at an unused nonce of the gas wallet, the service fills the gap', async () => {
     await till.pool.query('update gas_wallets set next_nonce = next_nonce + 1')
     const before = await next()
     await look()

@@ -1,6 +1,6 @@
 /**
- * Tests that a chain reorganisation undoes the settlements in the lost blocks, and that each payment then settles once
- * again.
+ * Tests that a chain reorganisation undoes the settlements in the lost blocks, and that each payment then settles again
+ * once.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { pad } from 'viem'

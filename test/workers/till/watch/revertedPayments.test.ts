@@ -108,11 +108,12 @@ test('a reverted payment is settled if another party’s transaction used its au
   expect(await findSuspended(pool, WALLET.chainId, payers)).toEqual([false])
 })
 
-test('if the node does not know the block of the revert yet, the payment waits, and the wallet is not suspended', async () => {
+test('if the node does not know the block of the revert yet, the payment waits and its wallet is not suspended', async () => {
   const revertBlock = 11n
   const inBlock = { blockNumber: revertBlock, blockHash: pad('0xb11') }
   const ids = [await reverted({ inBlock }), await reverted({ ...deploying, inBlock })]
-  // The head is block 10. In block 11, another party settled the first payment and deployed the wallet of the second.
+  // The head is block 10. In block 11, another party settled the first payment and deployed the wallet of the second
+  // payment.
   const payment = (await findPayment(pool, ids[0]!))!
   const txHash = pad('0xabd')
   hand.mine(txHash, blockAt(revertBlock), [payment])

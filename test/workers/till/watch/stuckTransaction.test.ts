@@ -22,8 +22,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const statusOf = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body.status
 /**
- * Mines an empty block with a base fee that is higher than the fee of every transaction, including transactions with a
- * raised fee.
+ * Mines an empty block with a base fee above the fee of every transaction, including transactions with a raised fee.
  */
 async function passBy(): Promise<void> {
   const { rows } = await till.service.database.pool.query(
@@ -39,8 +38,8 @@ test('the stuck transaction of a failed payment is replaced by an empty transfer
   await till.client.setAutomine(false)
   const { authorization, header } = await pay()
   const { paymentId } = (await redeem(seller, header)).body
-  // The test waits for the transaction of the payment, because a payment that expires before its transaction exists
-  // leaves no transaction to replace.
+  // The test waits for the transaction, because a payment that expires before its transaction exists leaves no
+  // transaction to replace.
   await inPool(till, paymentId)
   await till.client.increaseTime({ seconds: 120 })
   await passBy()
@@ -75,8 +74,8 @@ test('the stuck transaction of a failed payment is replaced by an empty transfer
     )
     return rowCount === 1
   })
-  // The service may have replaced the empty transfer by another empty transfer with a higher fee. The test accepts any
-  // empty transfer, because no transaction with a payment may have used the nonce.
+  // The service may have replaced the empty transfer by another one with a higher fee. Therefore the test accepts any
+  // empty transfer, but no transaction with a payment.
   const { rows } = await till.service.database.pool.query(
     `select payment_id from chain_transactions where nonce = $1 and state = 'mined'`,
     [before],

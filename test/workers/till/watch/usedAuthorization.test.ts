@@ -35,7 +35,7 @@ const forgetUpTo = (head: bigint) =>
       : null,
   )
 /**
- * Sets the time of the next block, as a number of seconds after the present time and after the newest block. A time in
+ * Sets the time of the next block to a number of seconds after the present time and after the newest block. A time in
  * the past would set back the clock of the chain for all later tests.
  */
 const blockIn = async (seconds: number) => {
@@ -44,8 +44,8 @@ const blockIn = async (seconds: number) => {
   return till.client.setNextBlockTimestamp({ timestamp: BigInt(latest + seconds) })
 }
 
-describe('the service refuses an authorization that was used before the claim', () => {
-  test('a payment is refused if its authorization was used many blocks before the till claimed the payment', async () => {
+describe('the service refuses an authorization that was used before the claim (storing) of the payment', () => {
+  test('if its authorization was used many blocks before the till claimed (stored) a payment, the payment is refused', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     await till.client.mine({ blocks: 20, interval: 0 })
@@ -79,7 +79,7 @@ describe('the service refuses an authorization that was used before the claim', 
     })
   }
 
-  test('if the chain node has no state of the claim, a later attempt finds the event of an early use and refuses the payment', async () => {
+  test('if the node lacks the state at the claim, a later attempt finds the event of an early use and refuses the payment', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     // A node on a busy machine needs more than the ten seconds of one request for 2,500 blocks.
@@ -121,8 +121,8 @@ describe('the service refuses an authorization that was used before the claim', 
   })
 })
 
-describe('the service handles an authorization that was used after the claim', () => {
-  test('a payment is settled if a stranger broadcast its transfer in a block that the service has not seen', async () => {
+describe('the service handles an authorization that was used after the claim (storing) of the payment', () => {
+  test('if a stranger broadcasts the transfer of a payment in a block that the service has not seen, the payment is settled', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -143,7 +143,7 @@ describe('the service handles an authorization that was used after the claim', (
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('after a reorganisation a sent payment can settle in a lower block than the newest block at the time of its claim', async () => {
+  test('after a reorganisation, a sent payment can settle in a lower block than the newest block at its claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)
@@ -198,7 +198,7 @@ describe('the service handles an authorization that was used after the claim', (
     ['eth_getTransactionReceipt', null],
     ['eth_getBlockByNumber', null],
   ] as const) {
-    test(`a payment with a used authorization is neither settled nor failed while the node call ${method} finds nothing`, async () => {
+    test(`while the node call ${method} finds nothing, a payment with a used authorization is neither settled nor failed`, async () => {
       const payment = await pay()
       const id = await till.claim(payment)
       await used(payment)

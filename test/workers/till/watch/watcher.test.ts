@@ -57,7 +57,7 @@ for (const [name, edit] of [
   })
 }
 
-test('a receipt that the chain node shows late settles the payment, and no second transaction is sent', async () => {
+test('if the chain node shows a receipt late, the receipt settles the payment, and no second transaction is sent', async () => {
   const before = await sent()
   const asked = new Set<string>()
   proxy.edits.set('eth_getTransactionReceipt', (receipt, [hash]) => {
