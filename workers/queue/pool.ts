@@ -63,8 +63,7 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       // The database may become reachable again while the pool waits for outcomes to be recorded. Running jobs may also
       // wait for their outcomes to be recorded.
       await outcomes.settle(SETTLE_LIMIT_MS)
-      // `end` of the connection pool would wait for the connections of running jobs, so the code does not wait for
-      // `end`.
+      // `end` would wait for the connections of running jobs, so it is called only if no job runs.
       if (isDone) await pool.end()
     },
   }

@@ -239,7 +239,7 @@ const silence = (name: string): Error =>
 /**
  * Returns the verdict on one DKIM signature. If the message body was changed after signing, the verdict on the DKIM
  * signature is `fail` (RFC 8601 §2.7.1). mailauth reports `neutral` both for a changed message body and for a DKIM key
- * that it cannot find. mailauth also accepts signatures that prove nothing, so this function changes two verdicts:
+ * that it cannot find. mailauth also accepts signatures that prove nothing, so this function corrects their verdicts:
  * - The verdict is `permerror` if the signer is no domain, if the signature leaves out the field From (RFC 6376 §6.1.1),
  *   or if the key is not for mail or not for SHA-256 (RFC 6376 §3.6.1).
  * - The verdict is `policy` if anybody could add text to the message without breaking the signature. Such a signature

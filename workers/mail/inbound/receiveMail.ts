@@ -98,7 +98,7 @@ export type ReceiveMail = {
   /**
    * Parses a mail, applies the rules of the inbox, authenticates the sender, and stores the mail. A message that cannot
    * be parsed is stored as raw bytes, with a label. The service reads the bytes of a large mail only when the parser is
-   * free, so waiting mails take no memory and no connections.
+   * free, so waiting mails take no memory and no database connections.
    * @returns the description of the mail if DNS did not answer within the time limit. The mail then stays in the queue.
    */
   receive(found: InboundMail | LargeInboundMail, care: Care): Promise<SlowSender | null>

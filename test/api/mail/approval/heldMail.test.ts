@@ -357,7 +357,7 @@ test('if an owner edits a mail while another owner reads it, the response does n
   else expect(read.sha256).toBe(held.sha256)
 })
 
-test('if nobody decides about a held mail, it expires and is never sent', async () => {
+test('if nobody decides about a mail that waits for approval, the mail expires and is never sent', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
