@@ -58,8 +58,8 @@ async function stored() {
   return rows[0] as { largest: number; objects: number }
 }
 /**
- * Makes the object store reachable again, and waits until the API can read the file there, because the API tries to
- * reach the store only once a second.
+ * Makes the object store reachable again, and waits until the API can read the file there. The API tries to reach the
+ * store only once a second.
  */
 const backAgain = async (agent: Agent, messageId: string) => {
   await bucket.proxy.mend()

@@ -28,8 +28,8 @@ export const createMailSignInLink =
     const record = (isDeferred: boolean) =>
       outcomes.record(() => recordSignInMail(pool, requestId, isDeferred))
     if (wanted === null) return await record(false)
-    // The mail host of a person may hang. The lane limits the jobs for this person, so that the sign-in links do not
-    // take all job slots.
+    // The mail host of a person may hang. The lane (the queue for one person) limits the jobs, so that the sign-in
+    // links do not take all job slots.
     const receiver = `sign-in links of ${wanted.personId}`
     const turn = await lanes.enter(serviceLane(options.transport, receiver), receiver)
     if (!turn.granted) {

@@ -184,8 +184,7 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
       ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
       ...headers,
     },
-    // A reused connection skips the lookup hook, because the address of the connection was checked when the connection
-    // was opened.
+    // A reused connection skips the lookup hook. Its address was checked when the connection was opened.
     ...(kept === undefined
       ? { agent: false }
       : { agent: isSecure ? kept.by.https : kept.by.http, owner: kept.owner }),

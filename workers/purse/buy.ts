@@ -263,7 +263,8 @@ export const createBuy = (
     if (due === null) return
     const delayMs = sellers.delayMs(due)
     if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
-    // A signed payment expires soon, so it has a separate lane and does not queue behind purchases without a payment.
+    // A signed payment expires soon, so it has a separate lane (queue) and does not wait behind purchases without a
+    // payment.
     const step = due.state === 'signed' ? 'pay' : 'ask'
     const turn = await lanes.enter(`${step}:${due.projectId} ${due.host}`, due.projectId)
     if (!turn.granted) return queuePurchase(pool, due.id, new Date(Date.now() + turn.returnInMs))

@@ -97,7 +97,7 @@ export const PURSE_LIMITS: LaneLimits = {
 }
 
 /**
- * Sets the limits of the lanes for the checks of payments. A lane belongs to one project. A check takes a fraction of a
+ * Sets the limits of the lanes (queues for one project each) for the checks of payments. A check takes a fraction of a
  * second, or 5 s if the chain node does not answer. With 32 slots, the checks of all projects may occupy 15 slots, and
  * the checks of one project 6 slots. At 300 ms a check, six slots are enough for the 1,200 checks that a project may
  * request in a minute. The other 17 slots serve the settlement, which uses up to 16 slots for payments in separate
@@ -276,7 +276,10 @@ export class Lanes {
     return slow.length < cap && own < this.#limits.slowSharerCap
   }
 
-  /** Returns how many requests a lane may have open after a request of the given sharer. */
+  /**
+   * Returns how many requests a lane (the queue for one receiver) may have open after a request of the given sharer
+   * (project).
+   */
   #capFor(lane: Lane, sharer: string, isSlow: boolean): number {
     const cap = isSlow ? this.#limits.slowLaneCap : this.#limits.laneCap
     return cap - this.#leftForOthers(lane, sharer, cap)
@@ -300,7 +303,8 @@ export class Lanes {
 
   #mayWait(lane: Lane): boolean {
     if (this.#limits.neverWaits) return false
-    // If a lane has no open request, nobody will call `leave`, and a waiting job would never be woken.
+    // If a lane (the queue for one receiver) has no open request, nobody will call `leave`, and a waiting job would
+    // never be woken.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap

@@ -1,6 +1,6 @@
 /**
- * Tests that a purchase cannot reach a private network address, neither by an IP address in the URL nor by a host name
- * that resolves to such an address.
+ * Tests that a purchase cannot reach a private network address. Neither an IP address in the URL nor a resolved host
+ * name may lead there.
  */
 import { expect, test } from 'bun:test'
 import { answering } from '../../support/process/localServer.ts'

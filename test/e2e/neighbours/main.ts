@@ -1,6 +1,6 @@
 /**
- * `bun run neighbours [ATTACK,…]` prints the p99 of the victim project (the time within which 99 of 100 calls get a
- * response), without an attack and under each attack.
+ * `bun run neighbours [ATTACK,…]` prints the p99 of the victim project, without an attack and under each attack. The
+ * p99 is the time within which 99 of 100 calls get a response.
  */
 import { HEAD, type Observation, observeNeighbours, rowText } from './neighbours.ts'
 

@@ -75,7 +75,7 @@ export const printed = (process: ServiceProcess, pattern: RegExp): Promise<RegEx
 
 /**
  * Finds a free port for a process that must know its port before its start. The port is below the ports that the system
- * assigns (32768 and above), because a connection of another test could take such a port before the process starts.
+ * assigns (32768 and above). A connection of another test could take a port above before the process starts.
  */
 export async function freePort(): Promise<number> {
   const port = randomInt(10_000, 32_768)

@@ -380,8 +380,8 @@ for (const moment of MOMENTS) {
         pools: ['outbound', 'webhooks'],
         env: {
           ALLOW_PRIVATE_NETWORKS: 'true',
-          // The addresses of the name server and of OUTSIDE_URL refuse connections at once, so that the report of the
-          // doctor (the self-check) need not wait for a timeout.
+          // The addresses of the name server and of OUTSIDE_URL refuse connections at once. Otherwise the report of the
+          // doctor (the self-check) would wait for a timeout.
           DNS_SERVERS: '127.0.0.1:1',
           OUTSIDE_URL: 'http://127.0.0.1:1/',
         },

@@ -88,8 +88,8 @@ class Run {
   }
 
   /**
-   * Returns the outcomes of the recipients that wait for a place in their lane. The last part of the delivery attempt
-   * records these outcomes.
+   * Returns the outcomes of the recipients that wait for a place in their lane (the queue of their destination). The
+   * last part of the delivery attempt records these outcomes.
    */
   postponements(): RecordedOutcome[] {
     return [...this.postponed].map(([address, nextAttemptAt]) => ({

@@ -93,8 +93,8 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
 const bytesOf = ({ storedBytes }: OutboundMail): number => Math.ceil(storedBytes * 1.4)
 
 /**
- * Ends a delivery attempt that sends nothing, because neither the memory limit nor the lane allows this mail at
- * present.
+ * Ends a delivery attempt that sends nothing, because neither the memory limit nor the lane (the queue of the
+ * destination) allows this mail at present.
  */
 async function postpone(sender: Sender, mail: OutboundMail, inMs: number): Promise<void> {
   const record = createRecorder(sender, mail, { rawId: null, localInboxes: [] })
@@ -126,7 +126,7 @@ async function inTurn<Result>(
  * Returns the domains whose mail goes to inboxes of this service. A domain whose verification has failed also counts
  * while its MX records lead to this service, because other servers still deliver its mail here. Its name servers may
  * delay their answers, so each lookup needs a place in a separate lane (the queue of one destination).
- * @returns the milliseconds until the next try if that lane has no free place.
+ * @returns the milliseconds until the next attempt if that lane (queue) has no free place.
  */
 async function ownDomainsOf(sender: Sender, mail: OutboundMail): Promise<string[] | number> {
   const { mailDomain, transport, lanes } = sender

@@ -133,8 +133,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     // `othersWait` does not count payments whose rows another process has locked, because an immediate second read
     // would still find these rows locked.
     othersWait = grouped.more + alone.more > 0 || next !== null
-    // All payments that this read considered may need the lane of single payments, which is full. Therefore the next
-    // read looks at later payments.
+    // All payments that this read considered may need the lane (queue) of single payments, which is full. Therefore the
+    // next read looks at later payments.
     if (next !== null && mayGroup && grouped.taken.length + alone.taken.length === 0) {
       look = after(LOOK_STATES, look, 'asked')
     }
@@ -261,8 +261,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 }
 
 /**
- * Takes waiting payments, beginning at a given place in the backlog. If the backlog ends before the lanes are full,
- * takes the oldest payments too.
+ * Takes waiting payments, beginning at a given place in the backlog. If the backlog ends before the lanes (queues of
+ * payments) are full, takes the oldest payments too.
  */
 async function takeFrom(
   chain: KnownChain,

@@ -129,7 +129,7 @@ type Suspects = { payments: readonly Payment[]; blockNumber: bigint; hasReverted
 
 /**
  * Returns the payers whose contract code made the transaction of a payment group revert. No payer of a group had code
- * when the transaction was signed, but a payer can add code later, which can use up the gas of the whole group. If no
+ * when the transaction was signed. But a payer can add code later, which can use up the gas of the whole group. If no
  * payer of a reverted group has code, every payer of the group is under suspicion.
  * @throws {RpcTrouble} if the chain node does not respond.
  */

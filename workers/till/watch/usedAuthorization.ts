@@ -26,8 +26,8 @@ const SEARCH_MARGIN = 5n
  */
 const NAMED_BLOCKS = 2_000n
 /**
- * Limits how far back the service searches for the use of an authorization if the node no longer has the state of the
- * block at which the payment was claimed (stored). Each attempt searches the next NAMED_BLOCKS blocks, so that 500
+ * Limits how far back the service searches for the use of an authorization. This search is needed if the node no longer
+ * has the state at the claim (storing) of the payment. Each attempt searches the next NAMED_BLOCKS blocks, so that 500
  * attempts cover three weeks on Base.
  */
 const SEARCHES_MAX = 500

@@ -48,7 +48,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
   const reasonIn = (seen: (number | string)[]) => [seen[0], JSON.parse(seen[1] as string).error]
   const DUPLICATE = [402, 'duplicate_settlement']
 
-  describe(`the paywall for ${name}`, () => {
+  describe(`the paywall for ${name} sells responses`, () => {
     test('an unpaid request gets the payment offer as JSON, or as a page for a browser', async () => {
       const { ask } = open(() => new Response('ha'))
       const { response, seen } = await ask({})

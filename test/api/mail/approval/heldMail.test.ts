@@ -326,7 +326,7 @@ test('an owner edits a mail that waits for approval, and both the agent and the 
   ])
 })
 
-test('if an owner edits a mail while another owner reads it, the response does not contain the hash of a text that its reader has not seen', async () => {
+test('if an owner edits a mail while another owner reads it, the response has no hash of a text that the reader has not seen', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { text: 'First words' })
   const held = await requestOf(service, agent, messageId)

@@ -99,7 +99,7 @@ test('while the recipient’s storage is full, mail from another project of the 
   expect((await other.get('/v0/messages?labels=received')).body.count).toBe(1)
 })
 
-test('if one recipient of a mail over HTTP has a full inbox, the others get the mail at once, and the full inbox gets it when it has room', async () => {
+test('if one recipient of a mail over HTTP has a full inbox, the others get the mail at once, and this inbox gets it later', async () => {
   const [full, other] = [await service.newAgent(), await service.newAgent()]
   expect((await send(full)).status).toBe(201)
   await setLimit(full, 1)

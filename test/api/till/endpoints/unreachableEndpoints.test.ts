@@ -138,8 +138,8 @@ test('a signed payment is never refused because the endpoint is unreachable', as
 test('an unreachable endpoint is checked again within one hour', async () => {
   const id = await register(await nowhere())
   await verdict(id, 'unreachable')
-  // The job of the first check keeps a run time in the past until it ends, so the test waits for a job with a run time
-  // in the future.
+  // The job of the first check keeps a run time in the past until it ends. Therefore the test waits for a job with a
+  // run time in the future.
   const inMs = await waitFor('the next check', async () => {
     const { rows } = await till.service.database.pool.query(
       `select extract(epoch from run_at - now()) * 1000 as ms from graphile_worker.jobs
