@@ -234,8 +234,8 @@ function connectTo(
       rejectUnauthorized: isEnforced,
       ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
     },
-    // nodemailer counts the connection, the greeting and the TLS handshake together, so `connectionTimeout` is the sum
-    // of their limits.
+    // nodemailer counts the connection, the greeting and the TLS handshake together, so `connectionTimeout` is the sum of
+    // their limits. The timer `connecting` limits the connection alone.
     connectionTimeout: connectMs + 2 * greetingMs,
     greetingTimeout: greetingMs,
     socketTimeout: REPLY_TIMEOUT_MS,
