@@ -37,7 +37,7 @@ export const OPERATIONS = {
 ${routes.join('\n')}
 } as const
 
-/** Describes the input and the result of each operation. */
+/** The input and the result of each operation. */
 export type Operations = {
 ${types.join('\n')}
 }
