@@ -78,6 +78,19 @@ export async function isGroup(db: Queryable, hash: Hex): Promise<boolean> {
   return rowCount === 1
 }
 
+/** Tells whether this service signed a transaction for a payment, alone or in a group. */
+export async function isTransactionOf(
+  db: Queryable,
+  hash: Hex,
+  paymentId: string,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select from transaction_payments where hash = $1 and payment_id = $2',
+    [hash, paymentId],
+  )
+  return rowCount !== 0
+}
+
 /**
  * Returns those given payers that have an open transaction to deploy their contract wallet. The addresses in the result
  * keep the caller's spelling.

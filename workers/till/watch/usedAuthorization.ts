@@ -9,7 +9,7 @@ import {
   type MinedTransaction,
   recordSettlements,
 } from '../../../sql/till/settle/settlements.ts'
-import { isGroup } from '../../../sql/till/watch/openTransactions.ts'
+import { isGroup, isTransactionOf } from '../../../sql/till/watch/openTransactions.ts'
 import { findAuthorizationEvent, isUsed, readBlock } from '../chain/chain.ts'
 import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
@@ -40,8 +40,8 @@ const SEARCHES_MAX = 500
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
   const claimHead = payment.claimHead ?? chain.head.number
-  const wasUsed = payment.txHash === null && (await wasUsedAt(chain, payment, claimHead))
-  if (wasUsed === true) {
+  const early = payment.txHash === null ? await wasUsedAt(chain, payment, claimHead) : null
+  if (early === true) {
     return refuseUsedBefore(chain, payment, await findEarlier(chain, payment, claimHead))
   }
   await refreshHead(chain)
@@ -49,6 +49,15 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     from: claimHead - SEARCH_MARGIN,
     to: chain.head.number,
   })
+  // After a reorganisation, a transaction of this payment may be in a block before the claim. A transaction of anybody
+  // else in such a block paid for another request, even if this service has also signed a transaction. A node that is
+  // behind may have let this service sign.
+  const isOwn = event !== null && (await isTransactionOf(chain.pool, event.txHash, payment.id))
+  const wasUsed = isOwn ? false : (early ?? (await wasUsedAt(chain, payment, claimHead)))
+  if (wasUsed === true) {
+    const earlier = event?.txHash ?? (await findEarlier(chain, payment, claimHead))
+    return refuseUsedBefore(chain, payment, earlier)
+  }
   if (event === null) {
     const earlier = wasUsed === 'unknown' ? await findLongAgo(chain, payment, claimHead) : null
     if (earlier !== null) return refuseUsedBefore(chain, payment, earlier)
@@ -61,7 +70,7 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
   if (receipt.status !== 1n || logIndex === null) {
     return refuse(chain, payment, 'the authorization was used without this transfer')
   }
-  if (payment.txHash === null && (await isOlder(chain, receipt.blockNumber, payment))) {
+  if (!isOwn && (await isOlder(chain, receipt.blockNumber, payment))) {
     return refuseUsedBefore(chain, payment, event.txHash)
   }
   const mined: MinedTransaction = {

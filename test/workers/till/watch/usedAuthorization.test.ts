@@ -67,7 +67,7 @@ describe('the service refuses an authorization that was used before the claim (s
   })
 
   for (const blocks of [1, 5]) {
-    test(`an authorization that was used ${blocks} blocks before the claim is refused, even if the chain node no longer has the old state`, async () => {
+    test(`an authorization that was used ${blocks} block(s) before the claim is refused, even if the chain node no longer has the old state`, async () => {
       const payment = await pay()
       await blockIn(3)
       const { transactionHash } = await used(payment)
@@ -118,6 +118,44 @@ describe('the service refuses an authorization that was used before the claim (s
     )
     await examine(id)
     expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
+  })
+})
+
+describe('after a node that is behind let the service sign a transaction', () => {
+  for (const blocks of [1, 8]) {
+    test(`an authorization that another service used ${blocks} block(s) before the claim is refused`, async () => {
+      const payment = await pay()
+      const { transactionHash } = await used(payment)
+      await till.client.mine({ blocks, interval: 0 })
+      const id = await till.claim(payment)
+      await newTransaction(till.pool, id)
+      await examine(id)
+      expect(await till.payment(id)).toMatchObject({
+        ...refusedBefore(transactionHash),
+        failureStage: 'settle',
+      })
+    })
+  }
+
+  test('an authorization that another service used in the block of the claim is refused, even if the node has no old state', async () => {
+    const payment = await pay()
+    const { transactionHash } = await used(payment)
+    const id = await till.claim(payment)
+    await newTransaction(till.pool, id)
+    forgetUpTo(till.chain.head.number)
+    await examine(id)
+    expect((await till.payment(id)).failureDetail).toBe(
+      `the authorization was used before, by ${transactionHash}`,
+    )
+  })
+
+  test('a payment is settled if a stranger broadcast its transfer after the claim', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    await newTransaction(till.pool, id)
+    const { transactionHash } = await used(payment)
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 })
 
