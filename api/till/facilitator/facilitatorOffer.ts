@@ -13,6 +13,7 @@ import { type Endpoint, findEndpointByResource } from '../../../sql/till/endpoin
 import { isSoldByAnother } from '../../../sql/till/endpoints/rivalEndpoints.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer, Seller } from '../payments/offer.ts'
+import { findPastOffer } from '../payments/redeem/pastOffer.ts'
 
 /** Holds a substitute for a missing resource, because a payment in x402 version 2 need not name a resource. */
 const UNSPECIFIED = 'urn:x402:unspecified'
@@ -53,20 +54,14 @@ export async function readFacilitatorOffer(
   if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
     return { ok: false, reason: decoded.reason }
   }
-  const wanted = versionOf(decoded) === 2 ? readV2(requirements) : readV1(requirements)
+  const wanted = readWanted(decoded, requirements)
   const reason = wanted === null ? 'invalid_payment_requirements' : faultOf(wanted, seller)
   if (wanted === null || reason !== null) {
     return { ok: false, reason: reason ?? 'invalid_payment_requirements' }
   }
-  // The payer's copy of the resource is not signed, so the resource that the seller names is preferred.
-  const copy = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
-  const byPayer = copy === null ? null : readResource(copy)
-  const resourceSource = wanted.resource === null && byPayer !== null ? 'payer' : 'seller'
-  const bySeller = wanted.resource === null ? null : readResource(wanted.resource)
-  if (wanted.resource !== null && bySeller === null) {
-    return { ok: false, reason: 'invalid_payment_requirements' }
-  }
-  const { url, matchKey } = bySeller ?? byPayer ?? { url: UNSPECIFIED, matchKey: null }
+  const resource = resourceOf(wanted, decoded)
+  if (resource === null) return { ok: false, reason: 'invalid_payment_requirements' }
+  const { url, matchKey, resourceSource } = resource
   const amountAtomic = BigInt(wanted.amount)
   if (amountAtomic < BigInt(services.config.minPriceAtomic)) {
     return { ok: false, reason: 'invalid_payment_requirements' }
@@ -95,6 +90,39 @@ export async function readFacilitatorOffer(
     discoverable: endpoint?.discoverable ?? false,
   }
   return { ok: true, offer, endpoint }
+}
+
+/**
+ * Returns the offer that an unfinished payment accepted, if a seller's payment requirement repeats this offer. The
+ * seller's middleware repeats an old requirement after the project changed its `payTo` or stopped selling.
+ */
+export async function findPastFacilitatorOffer(
+  services: Services,
+  projectId: string,
+  decoded: DecodedPayment,
+  requirements: unknown,
+): Promise<Offer | null> {
+  const wanted = decoded.ok ? readWanted(decoded, requirements) : null
+  const resource = wanted === null ? null : resourceOf(wanted, decoded)
+  if (wanted === null || resource === null) return null
+  const sale = { projectId, resourceUrl: resource.url, amountAtomic: BigInt(wanted.amount) }
+  const past = await findPastOffer(services, sale, decoded)
+  return past === null || faultOf(wanted, past.seller) !== null ? null : past
+}
+
+const readWanted = (decoded: DecodedPayment, requirements: unknown): Wanted | null =>
+  versionOf(decoded) === 2 ? readV2(requirements) : readV1(requirements)
+
+/** Returns the paid resource, and who named it. @returns null if the seller named a resource that cannot be sold. */
+function resourceOf(wanted: Wanted, decoded: DecodedPayment) {
+  // The payer's copy of the resource is not signed, so the resource that the seller names is preferred.
+  const copy = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
+  const byPayer = copy === null ? null : readResource(copy)
+  const resourceSource: Offer['resourceSource'] =
+    wanted.resource === null && byPayer !== null ? 'payer' : 'seller'
+  const bySeller = wanted.resource === null ? null : readResource(wanted.resource)
+  if (wanted.resource !== null && bySeller === null) return null
+  return { ...(bySeller ?? byPayer ?? { url: UNSPECIFIED, matchKey: null }), resourceSource }
 }
 
 /**

@@ -33,7 +33,11 @@ import {
 } from '../payments/redeem/settleWithin.ts'
 import { limitReached } from '../payments/settlementLimits.ts'
 import { EXTENSION_RESPONSES, extensionResponses } from './extensionResponses.ts'
-import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
+import {
+  type FacilitatorOffer,
+  findPastFacilitatorOffer,
+  readFacilitatorOffer,
+} from './facilitatorOffer.ts'
 
 /**
  * Limits how many milliseconds the response waits for a transaction hash. The wait for the hash and the 25 s of
@@ -211,11 +215,17 @@ async function readFace(services: Services, projectId: string, body: FaceInput) 
   const decoded = parsePaymentPayload(body.paymentPayload)
   const x402Version = versionOf(decoded)
   const { seller, fault } = await findSeller(services, projectId)
-  const read: FacilitatorOffer =
+  const { paymentRequirements } = body
+  const today: FacilitatorOffer =
     seller === null
       ? { ok: false, reason: fault.reason }
-      : await readFacilitatorOffer(services, seller, decoded, body.paymentRequirements)
-  const network = seller === null ? null : USDC_NETWORKS[seller.network]
+      : await readFacilitatorOffer(services, seller, decoded, paymentRequirements)
+  const past = today.ok
+    ? null
+    : await findPastFacilitatorOffer(services, projectId, decoded, paymentRequirements)
+  const read: FacilitatorOffer = past === null ? today : { ok: true, offer: past, endpoint: null }
+  const chain = past?.seller ?? seller
+  const network = chain === null ? null : USDC_NETWORKS[chain.network]
   const explain = (reason: X402Reason, detail: string | null = null) => ({
     reason: wireReason(reason, x402Version),
     message:

@@ -14,7 +14,6 @@ import {
   type X402Version,
 } from '../../../../shared/till/x402.ts'
 import { freeIdempotent } from '../../../../sql/account/idempotency.ts'
-import { findSeller } from '../../../../sql/till/endpoints/seller.ts'
 import { ApiError } from '../../../http/errors.ts'
 import { GateRefusal } from '../../../http/gate.ts'
 import type { Services } from '../../../http/services.ts'
@@ -29,15 +28,9 @@ import {
   takeRedeemKey,
   ungranted,
 } from './grant.ts'
+import { findPastOffer } from './pastOffer.ts'
 import { type RedeemPlaces, redeemPlaces } from './redeemPlaces.ts'
-import {
-  findGrantable,
-  type Judged,
-  judge,
-  type Outcome,
-  type Sale,
-  settleWithin,
-} from './settleWithin.ts'
+import { type Judged, judge, type Outcome, settleWithin } from './settleWithin.ts'
 
 /**
  * Describes the body of a redeem request. The field `network` holds the name of the network in x402 version 1 or in
@@ -153,31 +146,6 @@ async function settleAndGrant(
   if (outcome.kind !== 'settled') return outcome
   const granted = await grant(services, outcome.payment, { key, x402Version })
   return granted ?? (await ungranted(services, outcome.payment))
-}
-
-/**
- * Returns the offer that the payer accepted with an unfinished payment. The service settles and grants the payment,
- * even if the seller no longer makes the offer.
- * @returns null if the payment header has made no payment for this sale, or if the payment failed or already got its
- * grant.
- */
-async function findPastOffer(
-  { pool }: Services,
-  sale: Sale,
-  decoded: DecodedPayment,
-): Promise<Offer | null> {
-  if (!decoded.ok) return null
-  const seller = await findSeller(pool, sale.projectId)
-  if (seller === null || seller.network === null || seller.chainId === null) return null
-  const { network, chainId } = seller
-  const payment = await findGrantable(pool, { network, chainId }, sale, decoded.payload)
-  if (payment === null) return null
-  const { endpointId, matchKey, resourceUrl, resourceSource, amountAtomic, recipient } = payment
-  return {
-    seller: { projectId: sale.projectId, payTo: recipient, network, chainId },
-    ...{ endpointId, matchKey, resource: resourceUrl, resourceSource, amountAtomic },
-    ...{ verification: null, description: null, metadata: {}, discoverable: false },
-  }
 }
 
 /**

@@ -244,6 +244,46 @@ describe('the facilitator settles a payment', () => {
   })
 })
 
+describe('the seller changes the offer before the payment gets its grant', () => {
+  const OTHER = `0x${'aa'.repeat(20)}`
+  /** Makes a payment that is settled on the chain, and that has not got its grant. */
+  async function unfinished() {
+    const payment = await pay()
+    const { authorization: a, signature } = payment
+    const id = await newPayment(pool, {
+      ...{ projectId: seller.project.id, resourceUrl: RESOURCE, endpointId: null, matchKey: null },
+      ...{ payer: a.from, recipient: a.to, amountAtomic: a.value, nonce: a.nonce, signature },
+      ...{ validAfter: a.validAfter, validBefore: a.validBefore },
+    })
+    const { hash } = await newTransaction(pool, id)
+    await settle(pool, id, hash)
+    return { payment, told: { paymentId: id, transaction: hash, network: 'base-sepolia' } }
+  }
+
+  for (const [change, fields] of [
+    ['a new payTo', { payTo: OTHER }],
+    ['disabled payments', { paymentsEnabled: false }],
+  ] as const) {
+    test(`the middleware repeats its old requirement after ${change}, and gets the grant of the settled payment`, async () => {
+      const { payment, told } = await unfinished()
+      await changeProject(pool, seller.project.id, fields)
+      expect(await ask('verify', faceV1(payment))).toMatchObject({ isValid: true })
+      expect(await ask('settle', faceV1(payment))).toMatchObject({ success: true, ...told })
+      expect(await ask('settle', faceV1(payment))).toMatchObject({ success: false })
+    })
+  }
+
+  test('a requirement that names another payTo or another amount than the payment gets no grant', async () => {
+    const { payment } = await unfinished()
+    await changeProject(pool, seller.project.id, { payTo: OTHER })
+    for (const changes of [{ payTo: `0x${'bb'.repeat(20)}` }, { maxAmountRequired: '10001' }]) {
+      expect(await ask('settle', faceV1(payment, changes))).toMatchObject({
+        ...{ success: false, errorReason: 'invalid_payment_requirements', transaction: '' },
+      })
+    }
+  })
+})
+
 describe('a project cannot sell', () => {
   test('if a project has not enabled payments, the facilitator answers with status 200 and the reason', async () => {
     await changeProject(pool, seller.project.id, { paymentsEnabled: false })
