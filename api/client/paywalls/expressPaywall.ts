@@ -18,6 +18,8 @@ type ExpressRequest = {
   protocol: string
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
+  /** Holds 1 for HTTP/1.1, as in Node. A request of another version may have a body without a header that says so. */
+  httpVersionMajor?: number
   /** Tells whether a body parser has read the body of the request. */
   readableEnded?: boolean
   body?: unknown
@@ -151,17 +153,20 @@ function store(
   else response.once('close', sale.left)
   const pieces: Uint8Array[] = []
   let bytes = 0
+  let isEnding = false
   const add = ([chunk, encoding]: readonly unknown[]) => {
     const piece = pieceOf(chunk, encoding)
     bytes += piece?.length ?? Number.POSITIVE_INFINITY
     if (piece !== null && bytes <= ANSWER_MAX_BYTES) pieces.push(piece)
   }
   response.write = (...args) => {
-    add(args)
+    // In HTTP/2, the function `end` of Node passes its chunk to `write`.
+    if (!isEnding) add(args)
     return write.apply(response, args)
   }
   response.end = (...args) => {
     add(args)
+    isEnding = true
     const ended = end.apply(response, args)
     // The code reads the status and the headers only after `end`, because they are complete only then.
     const { statusCode } = response
@@ -199,9 +204,16 @@ function sendAgain(response: ExpressResponse, { status, headers, body }: HttpAns
 }
 
 /** Returns the hash of the request body. Returns `null` if no parser has read the whole body. */
-async function hashBody({ headers, body, readableEnded }: ExpressRequest): Promise<string | null> {
+async function hashBody({
+  headers,
+  httpVersionMajor,
+  body,
+  readableEnded,
+}: ExpressRequest): Promise<string | null> {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = headers
-  if (encoding === undefined && (length === undefined || length === '0')) return ''
+  // Only in HTTP/1.1 does a request without these headers have no body (RFC 9112 §6.3, RFC 9113 §8.1).
+  const isUnsized = encoding === undefined && length === undefined && httpVersionMajor === 1
+  if (isUnsized || length === '0') return ''
   // The body parser does not add the files of a multipart form to the parsed body, so the paywall cannot hash such a
   // body.
   if (!readableEnded || body === undefined || /^\s*multipart\//i.test(String(type))) return null

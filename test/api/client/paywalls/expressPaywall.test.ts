@@ -1,5 +1,6 @@
 import { afterAll, expect, spyOn, test } from 'bun:test'
 import type { Server } from 'node:http'
+import http2 from 'node:http2'
 import { type AddressInfo, connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import express from 'express'
@@ -370,4 +371,44 @@ test('two requests with the same payment but different raw bodies count as diffe
   expect((await ask(headers, { method: 'POST', body: 'a' })).seen).toEqual([200, 'ha'])
   expect((await ask(headers, { method: 'POST', body: 'a' })).seen).toEqual([200, 'ha'])
   expect(reasonIn((await ask(headers, { method: 'POST', body: 'b' })).seen)).toBe(DUPLICATE)
+})
+
+test('over HTTP/2, a payment for one body buys no content for another body, although no header names the length', async () => {
+  const service = shopService()
+  const serve = requirePayment({
+    purser: service.purser,
+    amount: '0.01',
+    resource: 'https://shop.example/joke',
+  })
+  const server = http2.createServer(async (message, response) => {
+    const body = JSON.parse(await new Response(message as never).text())
+    const { method, headers, httpVersionMajor } = message
+    const request = { method, headers, httpVersionMajor, protocol: 'https', originalUrl: '/joke' }
+    const answer = Object.assign(response, {
+      status: (code: number) => Object.assign(response, { statusCode: code }),
+      set: (fields: Record<string, string>) => {
+        for (const [name, value] of Object.entries(fields)) response.setHeader(name, value)
+      },
+      json: (value: unknown) => response.end(JSON.stringify(value)),
+    })
+    await serve({ ...request, readableEnded: true, body }, answer as never, () =>
+      response.end(`content for ${body.topic}`),
+    )
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const ask = async (payment: string, topic: string) => {
+    const stream = client.request({ ':method': 'POST', ':path': '/joke', 'x-payment': payment })
+    stream.end(JSON.stringify({ topic }))
+    return await new Response(stream as never).text()
+  }
+  try {
+    const payment = newPaymentHeader()
+    expect(await ask(payment, 'cats')).toBe('content for cats')
+    expect(JSON.parse(await ask(payment, 'dogs')).error).toBe('duplicate_settlement')
+    expect(await ask(payment, 'cats')).toBe('content for cats')
+  } finally {
+    client.close()
+    server.close()
+  }
 })
