@@ -53,7 +53,9 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
   // else in such a block paid for another request, even if this service has also signed a transaction. A node that is
   // behind may have let this service sign.
   const isOwn = event !== null && (await isTransactionOf(chain.pool, event.txHash, payment.id))
-  const wasUsed = isOwn ? false : (early ?? (await wasUsedAt(chain, payment, claimHead)))
+  // Without the stored head of the claim, only the time of the event's block tells.
+  const needsEvent = isOwn || (payment.txHash !== null && payment.claimHead === null)
+  const wasUsed = needsEvent ? false : (early ?? (await wasUsedAt(chain, payment, claimHead)))
   if (wasUsed === true) {
     const earlier = event?.txHash ?? (await findEarlier(chain, payment, claimHead))
     return refuseUsedBefore(chain, payment, earlier)

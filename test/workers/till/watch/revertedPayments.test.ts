@@ -56,6 +56,9 @@ async function reverted({
   }
   return id
 }
+/** Stores block 9 as the newest block at the claim of the payments, so that block 10 comes after the claim. */
+const claimedAtBlock9 = () =>
+  pool.query('update payments set claim_head = 9, created_at = to_timestamp(9)')
 const find = async (...ids: string[]) => findReverted(hand.chain, await findPayments(pool, ids))
 const isFound = async (id: string) => (await find(id)).size === 1
 const deploying = { deployment: DEPLOYMENT as NewClaim['deployment'] }
@@ -96,6 +99,7 @@ test('if the transaction of a contract wallet’s payment reverted, the payment 
 
 test('a reverted payment is settled if another party’s transaction used its authorization', async () => {
   const id = await reverted()
+  await claimedAtBlock9()
   const payment = (await findPayment(pool, id))!
   const txHash = pad('0xabc')
   hand.mine(txHash, blockAt(10n), [payment])
@@ -112,6 +116,7 @@ test('if the node does not know the block of the revert yet, the payment waits a
   const revertBlock = 11n
   const inBlock = { blockNumber: revertBlock, blockHash: pad('0xb11') }
   const ids = [await reverted({ inBlock }), await reverted({ ...deploying, inBlock })]
+  await claimedAtBlock9()
   // The head is block 10. In block 11, another party settled the first payment and deployed the wallet of the second
   // payment.
   const payment = (await findPayment(pool, ids[0]!))!
