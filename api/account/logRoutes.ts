@@ -13,11 +13,11 @@ import {
 import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 import { readRange } from '../http/input/queryTime.ts'
+import { readFiltered } from '../http/limits/searches.ts'
 import { OrderQuery, operation, PageQuery, PartOf, Time } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { readFiltered } from '../mail/messages/searches.ts'
 
 const Word = (description: string, example: string) =>
   t.Optional(t.String({ minLength: 1, maxLength: 256, description, examples: [example] }))

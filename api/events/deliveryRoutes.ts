@@ -17,10 +17,10 @@ import {
 } from '../../sql/events/deliveryLog.ts'
 import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
 import { readRange } from '../http/input/queryTime.ts'
+import { readFiltered } from '../http/limits/searches.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import { identityOf, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { readFiltered } from '../mail/messages/searches.ts'
 import {
   COUNTED_MAX,
   DeliveryFilterQuery,

@@ -3,7 +3,7 @@ import { createBatcher } from '../../shared/process/batcher.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isDeadlock, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
-import type { Searches } from '../mail/messages/searches.ts'
+import type { Searches } from './limits/searches.ts'
 
 /** Holds the connection pool and the searches of one database server. */
 type Server = { pool: Pool; searches: Searches }

@@ -7,11 +7,11 @@ import { csvLine } from '../http/csv.ts'
 import { badRequest } from '../http/errors.ts'
 import { readIdempotencyKey } from '../http/input/idempotencyKey.ts'
 import { queryTime } from '../http/input/queryTime.ts'
+import { readFiltered } from '../http/limits/searches.ts'
 import { operation, PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import { callerOf, projectOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { readFiltered } from '../mail/messages/searches.ts'
 import { purchase, readPurchase, readPurse } from './purchase.ts'
 import {
   EXAMPLE_PURCHASE,

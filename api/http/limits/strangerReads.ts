@@ -1,7 +1,7 @@
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 import type { Pool } from '../../../sql/db.ts'
-import type { Searches } from '../../mail/messages/searches.ts'
 import { ApiError } from '../errors.ts'
+import type { Searches } from './searches.ts'
 
 const WAITING_PER_NETWORK = 5
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { listLogs } from '../../../api/account/logRoutes.ts'
-import { createSearches } from '../../../api/mail/messages/searches.ts'
+import { createSearches } from '../../../api/http/limits/searches.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
 
 test.each([

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createSearches } from '../../../api/mail/messages/searches.ts'
+import { createSearches } from '../../../api/http/limits/searches.ts'
 import { listPayments } from '../../../api/purse/purseRoutes.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 

@@ -2,7 +2,7 @@ import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { isStatementTimeout } from '../../../sql/db.ts'
 import { SearchTimeoutError } from '../../../sql/mail/search/hits.ts'
-import { ApiError, badRequest } from '../../http/errors.ts'
+import { ApiError, badRequest } from '../errors.ts'
 
 /**
  * Sets the maximum number of concurrent searches of one project. If a project could run more searches at once, the

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createSearches } from '../../../../api/mail/messages/searches.ts'
+import { createSearches } from '../../../../api/http/limits/searches.ts'
 import { createPool } from '../../../../sql/db.ts'
 import { SearchTimeoutError } from '../../../../sql/mail/search/hits.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
