@@ -157,6 +157,9 @@ function isNewBlock(views: readonly string[], index: number, from: number): bool
   return index > from && views[index - 1] === '' && headerKind(views[index + 1] ?? '') !== undefined
 }
 
+/** Sets the maximum number of lines of a header block in a language without a word list. */
+const MAX_UNLISTED_LINES = 8
+
 /**
  * Recognises the header block of a quoted message in a language without a word list. A header block in an unlisted
  * language has at least three lines of the form `label: value`. The first line of such a block holds `Name <address>`,
@@ -169,9 +172,10 @@ function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (above !== '' && !isRule(above)) return false
   let count = 0
   let dated = false
-  for (let i = index; i < views.length && LABELLED.test(views[i]!); i++) {
-    if (++count > 8) return false
-    dated ||= TIME.test(views[i]!) && /\p{Nd}{4}/u.test(views[i]!)
+  for (const view of views.slice(index, index + MAX_UNLISTED_LINES + 1)) {
+    if (!LABELLED.test(view)) break
+    if (++count > MAX_UNLISTED_LINES) return false
+    dated ||= TIME.test(view) && /\p{Nd}{4}/u.test(view)
   }
   return dated && count >= 3
 }

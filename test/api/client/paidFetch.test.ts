@@ -117,6 +117,7 @@ test('a paid response has an empty body if its status (such as 204 or 304) allow
     [205, ''],
     [304, ''],
     [404, 'fine'],
+    [599, 'fine'],
   ] as const) {
     const response = await buying(answered({ status })).buy()
     expect([response.status, await response.text()]).toEqual([status, body])

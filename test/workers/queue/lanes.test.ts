@@ -48,6 +48,19 @@ describe('lanes (queues of one destination) limit how many requests each destina
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
+  test('a request whose wait has ended leaves the lane (the queue of one destination), and the next request gets the free slot', async () => {
+    const lanes = createLanes(200)
+    const turns = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
+    const first = lanes.enter('a', 'p')
+    const later = first.then(() => lanes.enter('a', 'p'))
+    const others = Array.from({ length: 3 }, () => lanes.enter('a', 'p'))
+    expect((await first).granted).toBe(false)
+    expect(granted(await Promise.all(others))).toHaveLength(0)
+    await Promise.resolve()
+    leave(turns[0]!)
+    expect((await later).granted).toBe(true)
+  })
+
   test('a lane (the queue of one destination) refuses requests without a free slot, with retry times that are 5 ms apart', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))

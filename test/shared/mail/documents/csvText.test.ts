@@ -88,6 +88,10 @@ describe('the service detects the delimiter of a CSV file', () => {
     expect(textOf('"a";",,,";b')).toBe('a\t,,,\tb')
   })
 
+  test('possible delimiters of a CSV file are also counted in a last line without a line end', () => {
+    expect(textOf('a,b;c\nd;e')).toBe('a,b\tc\nd\te')
+  })
+
   test('possible delimiters of a CSV file are counted only in the first 4,000 characters', () => {
     const row = (chars: number) => `${'x'.repeat(chars)};,,`
     expect(textOf(row(3_999)).slice(-4)).toBe('x\t,,')
