@@ -10,6 +10,7 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
 import { lockPurse } from './purchases/reserve.ts'
+import type { GasLimit } from './purseGas.ts'
 import { openSum, storePurseKey } from './purses.ts'
 import { cancelOpen, PAYS_OUT } from './stop.ts'
 import { chainOf, order } from './transferOut.ts'
@@ -119,7 +120,8 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
 /**
  * Gives a purse a new private key, and moves the money that is not reserved to the address of the new key. The service
  * keeps the old private key, because a seller may still settle a payment that the old key has signed. If money later
- * comes to the address of the old key, the service also moves this money.
+ * comes to the address of the old key, the service also moves this money. Only the operator rotates a key, so the
+ * transfer ignores the daily gas of the project.
  * @returns null if the project has no purse.
  */
 export function rotatePurseKey(
@@ -138,6 +140,7 @@ export function rotatePurseKey(
       from: purse.address,
       to: address,
       amountAtomic: purse.freeAtomic,
+      limit: 'exempt',
     })
     await db.query(
       `with old as (
@@ -156,14 +159,19 @@ export function rotatePurseKey(
 }
 
 /**
- * Requests a transfer out of a purse if the amount is worth the gas. @returns the amount of the requested transfer, or
+ * Requests a transfer out of a purse if the amount is worth the gas, and the gas is within its limit. @returns the amount of the requested transfer, or
  * 0 if the function requested no transfer.
  */
 async function move(
   db: Queryable,
   keyring: Keyring,
   actor: Actor,
-  { from, to, amountAtomic }: { from: string; to: string; amountAtomic: bigint },
+  {
+    from,
+    to,
+    amountAtomic,
+    limit,
+  }: { from: string; to: string; amountAtomic: bigint; limit: GasLimit },
 ): Promise<bigint> {
   const network = await chainOf(db)
   if (network === null || amountAtomic < LEAST_ATOMIC) return 0n
@@ -175,8 +183,8 @@ async function move(
     amountAtomic,
     refundOf: null,
   } as const
-  await order(db, keyring, actor, { ...ordered, address: from, network })
-  return amountAtomic
+  const id = await order(db, keyring, actor, { ...ordered, address: from, network, limit })
+  return id === null ? 0n : amountAtomic
 }
 
 const FREE = (alias: string) => `(coalesce(${alias}.balance_atomic, 0) - ${openSum(alias)})`
@@ -208,18 +216,24 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
 
 /**
  * Requests the automatic transfers out of a purse. A second call requests no further transfer, because the money of a
- * requested transfer is no longer available.
+ * requested transfer is no longer available. A purse that has used up its gas of the day requests no transfer. The
+ * readings of its balance queue the payout again until the next day.
  * @param given.deniedPayees holds the addresses that no purse pays, in lower case.
  */
 export function payOut(
   pool: Pool,
   keyring: Keyring,
-  { projectId, deniedPayees }: { projectId: string; deniedPayees: ReadonlySet<string> },
+  {
+    projectId,
+    deniedPayees,
+    dailyGas,
+  }: { projectId: string; deniedPayees: ReadonlySet<string>; dailyGas: number | null },
 ): Promise<void> {
   return transaction(pool, async (db) => {
     const purse = await lockPurse(db, projectId)
     if (purse === null || purse.isFrozen) return
     const actor = { projectId, keyPrefix: PAYS_OUT, requestId: `pay_out:${projectId}` }
+    const limit = { dailyGas }
     const retired = await db.query<{ address: string; free: string }>(
       `select k.address, ${FREE('k')} as free from purse_keys k
        where k.project_id = $1 and k.retired_at is not null order by k.address`,
@@ -227,7 +241,7 @@ export function payOut(
     )
     for (const { address, free } of retired.rows) {
       const amountAtomic = BigInt(free)
-      await move(db, keyring, actor, { from: address, to: purse.address, amountAtomic })
+      await move(db, keyring, actor, { from: address, to: purse.address, amountAtomic, limit })
     }
     const { rows } = await db.query<{ max: string | null; payout: string | null }>(
       `select p.max_atomic as max, ${PAYOUT} as payout from purses p
@@ -237,6 +251,6 @@ export function payOut(
     const { max, payout } = rows[0] ?? { max: null, payout: null }
     if (max === null || payout === null || deniedPayees.has(payout)) return
     const amountAtomic = purse.freeAtomic - BigInt(max)
-    await move(db, keyring, actor, { from: purse.address, to: payout, amountAtomic })
+    await move(db, keyring, actor, { from: purse.address, to: payout, amountAtomic, limit })
   })
 }

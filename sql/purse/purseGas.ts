@@ -9,6 +9,12 @@ import { TODAY } from '../till/settle/settlementBudgets.ts'
 export const GAS_OF_CALL = 80_000n
 
 /**
+ * Holds the daily gas by which a transfer out of a purse is refused. A null limit means that the service sets no limit.
+ * The word `exempt` marks a transfer of the operator, which no limit refuses.
+ */
+export type GasLimit = { dailyGas: number | null } | 'exempt'
+
+/**
  * Adds the gas of calls to the count of their project for the present UTC day. The caller signs the calls in the same
  * database transaction, so that no crash leaves a call without its count.
  */

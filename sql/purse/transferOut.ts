@@ -12,7 +12,7 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { callsInTurn } from './callTurns.ts'
 import { lockPurse } from './purchases/reserve.ts'
-import { countPurseGas } from './purseGas.ts'
+import { countPurseGas, type GasLimit, isPurseGasUsedUp } from './purseGas.ts'
 import { purseSigner } from './purses.ts'
 
 /**
@@ -32,8 +32,20 @@ export type Ordered = {
 /**
  * Signs and stores a transfer out of a purse. Both happen in the database transaction that requests the transfer. The
  * caller must have locked the purse and read its balance.
+ * @returns the id of the transfer, or null if the purse has used up its gas of the day.
  */
 export async function order(
+  db: Queryable,
+  keyring: Keyring,
+  actor: Actor,
+  { limit, ...wanted }: Ordered & { address: string; network: UsdcNetwork; limit: GasLimit },
+): Promise<string | null> {
+  const isLimited = limit !== 'exempt'
+  if (isLimited && (await isPurseGasUsedUp(db, actor.projectId, limit.dailyGas))) return null
+  return signTransfer(db, keyring, actor, wanted)
+}
+
+async function signTransfer(
   db: Queryable,
   keyring: Keyring,
   actor: Actor,
@@ -107,7 +119,7 @@ export type Sweep =
 
 /**
  * Sends all money of a purse that is not reserved to an address. The reserved part of the balance stays in the purse to
- * cover signed open payments.
+ * cover signed open payments. Only the operator sweeps a purse, so the transfer ignores the daily gas of the project.
  */
 export function sweepPurse(
   pool: Pool,
@@ -124,7 +136,7 @@ export function sweepPurse(
     if (amountAtomic <= 0n) return { kind: 'nothing_free' }
     const key = randomBytes(16).toString('hex')
     const ordered = { kind: 'sweep', key, payTo, amountAtomic, refundOf: null } as const
-    const id = await order(db, keyring, actor, { ...ordered, address, network })
+    const id = await signTransfer(db, keyring, actor, { ...ordered, address, network })
     return { kind: 'ok', id, amountAtomic }
   })
 }

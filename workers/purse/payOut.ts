@@ -10,7 +10,11 @@ import type { PoolContext, Task } from '../queue/task.ts'
 export const createPayOut =
   (
     { pool }: PoolContext,
-    { keyring, deniedPayees }: { keyring: KeyringSource; deniedPayees: ReadonlySet<string> },
+    {
+      keyring,
+      deniedPayees,
+      dailyGas,
+    }: { keyring: KeyringSource; deniedPayees: ReadonlySet<string>; dailyGas: number | null },
   ): Task<'pay_out'> =>
   ({ projectId }) =>
-    patiently(async () => payOut(pool, await keyring(pool), { projectId, deniedPayees }))
+    patiently(async () => payOut(pool, await keyring(pool), { projectId, deniedPayees, dailyGas }))

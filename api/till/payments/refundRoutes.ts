@@ -107,7 +107,7 @@ export const refundRoutes = (services: Services) =>
           },
           errors: {
             404: 'Payment not found',
-            409: 'Not final, refunded already, or too little in the purse',
+            409: 'Not final, refunded already, too little in the purse, or its gas of the day is used up',
           },
         }),
       },
@@ -221,6 +221,7 @@ async function refund(services: Services, request: Request, paymentId: string, a
     amountAtomic: readAmount(amount),
     key,
     deniedPayees: services.config.chain.deniedPayees,
+    dailyGas: services.config.limits.dailyGas,
   })
   switch (refunded.kind) {
     case 'ok':
@@ -239,6 +240,8 @@ const REFUSED = {
   too_much: 'amount must be at most what the payment brought, less its refunds',
   too_many: `A payment has at most ${REFUNDS_MAX} refunds`,
   insufficient_funds: 'The purse has too little that is free',
+  too_much_gas:
+    'The purse has used up its gas of the day: ask again tomorrow, or ask the operator for more dailyGas',
   payee_denied: 'The operator of the service forbids payments to the address of the payer',
 } as const
 

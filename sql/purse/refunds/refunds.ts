@@ -46,6 +46,7 @@ export type Refunded =
         | 'too_much'
         | 'too_many'
         | 'insufficient_funds'
+        | 'too_much_gas'
         | 'payee_denied'
     }
 
@@ -56,6 +57,7 @@ export type Refunded =
  * @param refund.key is the Idempotency-Key of the refund call. If a call has the same Idempotency-Key as an earlier
  * call, the function finds the first refund.
  * @param refund.deniedPayees lists the addresses that no purse pays, in lower case.
+ * @param refund.dailyGas limits the gas of the purse's calls in a day, unless the project has its own limit.
  */
 export function refundPayment(
   pool: Pool,
@@ -66,11 +68,13 @@ export function refundPayment(
     amountAtomic,
     key,
     deniedPayees,
+    dailyGas,
   }: {
     paymentId: string
     amountAtomic: bigint
     key: string
     deniedPayees: readonly string[]
+    dailyGas: number | null
   },
 ): Promise<Refunded> {
   return transaction(pool, async (db) => {
@@ -132,7 +136,11 @@ export function refundPayment(
     }
     if (deniedPayees.includes(payer.toLowerCase())) return { kind: 'payee_denied' }
     if (purse.freeAtomic < amountAtomic) return { kind: 'insufficient_funds' }
-    const id = await order(db, keyring, actor, { ...ordered, address: purse.address, network })
+    const id = await order(db, keyring, actor, {
+      ...ordered,
+      ...{ address: purse.address, network, limit: { dailyGas } },
+    })
+    if (id === null) return { kind: 'too_much_gas' }
     return { kind: 'ok', refund: { ...refund, id } }
   })
 }

@@ -3,6 +3,7 @@
  * withdrawal of all money that is not reserved).
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { countPurseGas } from '../../../sql/purse/purseGas.ts'
 import { changeProject } from '../../support/changeProject.ts'
 import { startProcess } from '../../support/process/process.ts'
 import {
@@ -96,6 +97,19 @@ test('a refund needs an owner, a payment that the purse received, and enough unr
   await pool.query('update purses set balance_atomic = 0, balance_block = 999999999')
   expect((await refund(paymentId, '0.01')).body).toMatchObject({
     message: 'The purse has too little that is free',
+  })
+  const { id: projectId } = seller.project
+  await pool.query('insert into project_limits (project_id, daily_gas) values ($1, 80000)', [
+    projectId,
+  ])
+  await countPurseGas(pool, projectId, 1)
+  await pool.query('update purses set balance_atomic = 1000000')
+  expect(await refund(paymentId, '0.01')).toMatchObject({
+    status: 409,
+    body: {
+      message:
+        'The purse has used up its gas of the day: ask again tomorrow, or ask the operator for more dailyGas',
+    },
   })
   for (const table of ['purses', 'purse_keys']) {
     await pool.query(`update ${table} set address = $1`, [`0x${'ab'.repeat(20)}`])

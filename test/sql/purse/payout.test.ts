@@ -9,6 +9,7 @@ import {
   rotatePurseKey,
   setPurseLimits,
 } from '../../../sql/purse/payout.ts'
+import { countPurseGas } from '../../../sql/purse/purseGas.ts'
 import { stopPurse, takeCancellations } from '../../../sql/purse/stop.ts'
 import { sweepPurse, takeTransfers } from '../../../sql/purse/transferOut.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
@@ -154,7 +155,7 @@ describe('a payout is signed but not on the chain', () => {
     ['the maximum balance', { maxAtomic: null }],
   ])('is cancelled if the owner removes %s', async (_, change) => {
     const projectId = await full(LEAST)
-    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     expect(await sent()).toEqual([[ONE], 0])
     await set(projectId, change)
     expect(await sent()).toEqual([[], 1])
@@ -162,7 +163,7 @@ describe('a payout is signed but not on the chain', () => {
 
   test('a signed payout stays if the owner names another address or another maximum', async () => {
     const projectId = await full(LEAST)
-    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     await set(projectId, { payoutAddress: OTHER, maxAtomic: BALANCE, lowAtomic: null })
     expect(await sent()).toEqual([[ONE], 0])
   })
@@ -177,7 +178,7 @@ describe('a payout is signed but not on the chain', () => {
       `update purse_keys set balance_atomic = 10 * balance_atomic where retired_at is not null and project_id = $1`,
       [projectId],
     )
-    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     const { address } = await stored(projectId)
     const [to] = await sent()
     expect(to.toSorted()).toEqual([OTHER, address].toSorted())
@@ -254,25 +255,25 @@ describe('the service signs the transfers of a payout', () => {
   test('the transfers of a payout wait until the service knows its chain', async () => {
     await pool.query('delete from chain_status')
     const projectId = await full(LEAST)
-    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     expect(await transfers(projectId)).toEqual([])
     await recordHead(pool, HEAD)
-    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     expect(await transfers(projectId)).toEqual([[String(LEAST), ONE]])
   })
 
   test('a payout transfers the money above the maximum only once', async () => {
     await recordHead(pool, HEAD)
     const projectId = await full(LEAST + 5n)
-    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
-    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     expect(await transfers(projectId)).toEqual([[String(LEAST + 5n), ONE]])
   })
 
   test('after a payout expired unused, the next payout to the same address waits six hours', async () => {
     await recordHead(pool, HEAD)
     const projectId = await full(LEAST)
-    const again = () => payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    const again = () => payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     await again()
     // A payout is valid for one hour, so it must be one hour older than the given time since its expiry.
     const expiredBefore = (hours: number) =>
@@ -294,11 +295,11 @@ describe('the service signs the transfers of a payout', () => {
   test('a failed payout does not delay a payout to another address', async () => {
     await recordHead(pool, HEAD)
     const projectId = await full(LEAST)
-    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     await pool.query(`update purchases set money = 'released' where project_id = $1`, [projectId])
     await set(projectId, { payoutAddress: OTHER })
     await endWait(projectId)
-    await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+    await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     expect(await transfers(projectId)).toEqual([
       [String(LEAST), ONE],
       [String(LEAST), OTHER],
@@ -308,8 +309,22 @@ describe('the service signs the transfers of a payout', () => {
   test('no payout goes to an address that the operator has forbidden after the owner named it', async () => {
     await recordHead(pool, HEAD)
     const projectId = await full(LEAST)
-    await payOut(pool, keyring, { projectId, deniedPayees: new Set([ONE]) })
+    await payOut(pool, keyring, { projectId, deniedPayees: new Set([ONE]), dailyGas: null })
     expect(await transfers(projectId)).toEqual([])
+  })
+
+  test('a payout waits for the next day if the purse has used up its gas of the day', async () => {
+    await recordHead(pool, HEAD)
+    const projectId = await full(LEAST)
+    const paid = async (dailyGas: number | null) => {
+      await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas })
+      return (await transfers(projectId)).length
+    }
+    await countPurseGas(pool, projectId, 2)
+    expect(await paid(160_000)).toBe(0)
+    expect(await isQueued(projectId)).toBe(true)
+    await pool.query('update purse_gas set day = day - 1 where project_id = $1', [projectId])
+    expect(await paid(160_000)).toBe(1)
   })
 
   test('no payout happens for less than 0.01 USDC, without a maximum, without an address, or for a stopped purse', async () => {
@@ -325,13 +340,42 @@ describe('the service signs the transfers of a payout', () => {
       stopped,
       await newProject(pool),
     ]) {
-      await payOut(pool, keyring, { projectId, deniedPayees: NONE })
+      await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
       expect(await transfers(projectId)).toEqual([])
     }
   })
 })
 
 describe('a purse gets a new key', () => {
+  test('moves the money even if the project has used up its gas of the day', async () => {
+    await recordHead(pool, HEAD)
+    const { projectId } = await newPurse(pool, keyring)
+    await pool.query('insert into project_limits (project_id, daily_gas) values ($1, 0)', [
+      projectId,
+    ])
+    await countPurseGas(pool, projectId, 1)
+    const rotated = await rotatePurseKey(pool, keyring, ownerOf(projectId))
+    expect(rotated?.movedAtomic).toBe(BALANCE)
+    const swept = await sweepPurse(pool, keyring, ownerOf(projectId), OTHER as Address)
+    expect(swept.kind).toBe('nothing_free')
+  })
+
+  test('gives no further transfer from the old address until the next day if the gas is used up', async () => {
+    await recordHead(pool, HEAD)
+    const { projectId } = await newPurse(pool, keyring)
+    await rotatePurseKey(pool, keyring, ownerOf(projectId))
+    await pool.query(
+      'update purse_keys set balance_atomic = balance_atomic + 50000 where project_id = $1 and retired_at is not null',
+      [projectId],
+    )
+    const moved = async (dailyGas: number | null) => {
+      await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas })
+      return (await transfers(projectId)).length
+    }
+    expect(await moved(80_000)).toBe(1)
+    expect(await moved(80_001)).toBe(2)
+  })
+
   test('only an existing purse can get a new key', async () => {
     expect(await rotatePurseKey(pool, keyring, ownerOf(await newProject(pool)))).toBeNull()
   })

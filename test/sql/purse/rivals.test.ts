@@ -156,6 +156,7 @@ async function newSale() {
         amountAtomic: 1n,
         key: 'key',
         deniedPayees: [],
+        dailyGas: null,
       },
     )
   return { id, refund }

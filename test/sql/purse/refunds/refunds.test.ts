@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
+import { countPurseGas } from '../../../../sql/purse/purseGas.ts'
 import { openPurse } from '../../../../sql/purse/purses.ts'
 import { checkAnew, recordHandRefund, usedLogs } from '../../../../sql/purse/refunds/handRefunds.ts'
 import {
@@ -22,6 +23,8 @@ import { newHash, newPayment, newProject, newSettled, row } from '../../../suppo
 
 const PAYMENT = 10_000n
 const ACTOR = { keyPrefix: 'test', requestId: 'test' }
+/** Lets a purse sign four transfers in a day. */
+const DAILY_GAS = 4 * 80_000
 const TX = `0x${'AB'.repeat(32)}` as const
 
 let database: TestDatabase
@@ -60,7 +63,11 @@ const refund = (
   amountAtomic: bigint,
   key = randomBytes(8).toString('hex'),
   deniedPayees: readonly string[] = [],
-) => refundPayment(pool, keyring, ACTOR, { paymentId, amountAtomic, key, deniedPayees })
+) =>
+  refundPayment(pool, keyring, ACTOR, {
+    ...{ paymentId, amountAtomic, key, deniedPayees },
+    dailyGas: DAILY_GAS,
+  })
 async function refunded(...given: Parameters<typeof refund>): Promise<Refund> {
   const made = await refund(...given)
   if (made.kind !== 'ok') throw new Error(made.kind)
@@ -292,6 +299,40 @@ describe('the service makes a refund out of the purse of the seller', () => {
     expect(await refunded(sale.id, 3_000n, 'key')).toEqual(made)
     expect(await kinds(sale.id, 2_001n, 2_000n)).toEqual(['insufficient_funds', 'ok'])
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
+  })
+
+  test('a purse signs no more refunds in a day than its gas pays, however many payments it refunds', async () => {
+    const { id, projectId, address } = await newPurseSale(5_000n)
+    const other = await newSale({ projectId, recipient: address, nonce: newHash() })
+    const made = await refunded(id, 1n, 'first')
+    expect(await kinds(id, 1n, 1n)).toEqual(['ok', 'ok'])
+    expect(await kinds(other.id, 1n, 1n)).toEqual(['ok', 'too_much_gas'])
+    expect(await kinds(id, 1n)).toEqual(['too_much_gas'])
+    expect(await refunded(id, 1n, 'first')).toEqual(made)
+    const { rows } = await pool.query('select gas::int from purse_gas where project_id = $1', [
+      projectId,
+    ])
+    expect(rows).toEqual([{ gas: DAILY_GAS }])
+    await pool.query('insert into project_limits (project_id, daily_gas) values ($1, $2)', [
+      ...[projectId, DAILY_GAS + 1],
+    ])
+    expect(await kinds(id, 1n, 1n)).toEqual(['ok', 'too_much_gas'])
+    await pool.query('update purse_gas set day = day - 1 where project_id = $1', [projectId])
+    expect(await kinds(other.id, 1n)).toEqual(['ok'])
+  })
+
+  test('twenty refunds at once use at most the gas of the day', async () => {
+    const { id } = await newPurseSale(5_000n)
+    const made = await Promise.all(Array.from({ length: 20 }, () => refund(id, 1n)))
+    expect(made.filter(({ kind }) => kind === 'ok')).toHaveLength(4)
+  })
+
+  test('a refund by hand is possible even if the purse has used up its gas of the day', async () => {
+    const { id, projectId } = await newPurseSale(5_000n)
+    await countPurseGas(pool, projectId, 4)
+    const byHand = await newSale({ projectId, nonce: newHash() })
+    expect(await kinds(id, 1n)).toEqual(['too_much_gas'])
+    expect(await kinds(byHand.id, 1n)).toEqual(['ok'])
   })
 
   test('a refund from the purse is refused if the operator has forbidden payments to the payer', async () => {
