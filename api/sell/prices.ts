@@ -1,6 +1,7 @@
 /** Reads the price of each path that `bun run sell` sells. */
 import { z } from 'zod'
-import { normalEncoding, PathError } from './sellPath.ts'
+import { normalEncoding } from '../../shared/http/normalUrl.ts'
+import { PathError } from './sellPath.ts'
 
 /**
  * Holds the price of a path, and the path for which the seller registers the price. The registered path is the exact

@@ -2,6 +2,7 @@
  * Makes the normal form of a URL path. The proxy finds the price by the normal form of the path, and forwards the
  * request with the path in this normal form.
  */
+import { normalEncoding } from '../../shared/http/normalUrl.ts'
 
 /**
  * Reports a path that two servers may interpret differently. The error message names the part of the path that is
@@ -9,20 +10,11 @@
  */
 export class PathError extends Error {}
 
-/** Matches one unreserved character of a URL (RFC 3986 §2.3). */
-const UNRESERVED = /^[A-Za-z0-9._~-]$/
 /**
  * Matches a percent-encoded slash, backslash, percent sign or control character, because the server behind the proxy
  * may decode such a character again.
  */
 const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
-
-/** Decodes the characters that need no percent-encoding, and writes the other codes in upper case (RFC 3986 §6.2.2). */
-export const normalEncoding = (text: string): string =>
-  text.replace(/%[0-9a-f]{2}/gi, (code) => {
-    const char = String.fromCharCode(Number.parseInt(code.slice(1), 16))
-    return UNRESERVED.test(char) ? char : code.toUpperCase()
-  })
 
 /**
  * Normalises the path of a URL (RFC 3986 §6.2.2). The normalisation removes dot segments, and decodes the characters

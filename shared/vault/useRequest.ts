@@ -5,6 +5,8 @@
  * header, and the body. A placeholder never stands in the method, the host, or the name of a header. A field of a
  * credential's `data` may stand only in a place that the credential's `placement` allows.
  */
+import { randomUUID } from 'node:crypto'
+import { normalUrl } from '../http/normalUrl.ts'
 import { type Bounds, checkBounds, effectiveBounds } from './bounds/bounds.ts'
 import type { UseMethod } from './bounds/useMethods.ts'
 import { CredentialInputError } from './credential.ts'
@@ -39,7 +41,7 @@ export type UseRequest = {
 
 /**
  * Holds the parts of a request with a secret that the audit log records. The recorded parts contain no secret, because
- * they still contain the placeholders.
+ * they still contain the placeholders. The path has its normal form, so that each spelling of a path is one text.
  */
 export type UseTarget = { method: UseMethod; host: string; path: string }
 
@@ -118,7 +120,21 @@ export function checkUseRequest(
   if (body !== null && Buffer.byteLength(body) > USE_BODY_MAX_BYTES) {
     throw fault(`request.body must be at most ${USE_BODY_MAX_BYTES} bytes`)
   }
-  return { method, host: new URL(plain).host, path: rest.split('?', 1)[0] || '/' }
+  return { method, ...normalTarget(`${scheme}://${authority}${rest.split('?', 1)[0]}`) }
+}
+
+/** Returns the host and the normal path of a URL whose placeholders stay as `{{field}}`. */
+function normalTarget(url: string): { host: string; path: string } {
+  const fields: string[] = []
+  // The marker is random, so that no text of the caller can stand for a placeholder.
+  const marker = randomUUID()
+  const marked = url.replaceAll(
+    PLACEHOLDER,
+    (_all, field: string) => `${marker}.${fields.push(field) - 1}.`,
+  )
+  const { host, path } = normalUrl(marked)
+  const marks = new RegExp(`${marker}\\.(\\d+)\\.`, 'g')
+  return { host, path: path.replace(marks, (_all, n: string) => `{{${fields[Number(n)]}}}`) }
 }
 
 function checkHeaders(headers: Record<string, string>): void {

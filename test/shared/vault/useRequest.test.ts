@@ -45,6 +45,25 @@ describe('the service reads the target of a request that uses a secret', () => {
     })
     expect(check({ url: 'HTTPS://api.example?q=1' }).path).toBe('/')
   })
+
+  test.each([
+    ['/./weather', '/weather'],
+    ['/x/../weather', '/weather'],
+    ['/x/%2e%2E/weather', '/weather'],
+    ['/%77eather', '/weather'],
+    ['/.\\weather', '/weather'],
+    ['/a%3a%40b', '/a:@b'],
+    ['/a|b%7cc', '/a%7Cb%7Cc'],
+    ['/a%2fb%2Fc', '/a%2Fb%2Fc'],
+    ['/%%37%37', '/%2577'],
+    ['/é', '/%C3%A9'],
+    ['/Weather//', '/Weather//'],
+    ['/x/../{{ key }}/{{id}}', '/{{key}}/{{id}}'],
+    ['/{{key}}/../{{id}}', '/{{id}}'],
+    ['/%7B%7Bkey%7D%7D', '/%7B%7Bkey%7D%7D'],
+  ])('the recorded path of %p is the normal form %p', (path, normal) => {
+    expect(check({ url: `https://api.example${path}?a=/../b` }).path).toBe(normal)
+  })
 })
 
 describe('the service checks the URL of a request that uses a secret', () => {

@@ -3,6 +3,7 @@ import { parseAuthorization } from '../../../shared/apiKey.ts'
 import { canonicalJson } from '../../../shared/canonicalJson.ts'
 import { decodeCursor } from '../../../shared/cursor.ts'
 import { networkSubject, networksOf } from '../../../shared/http/networkSubject.ts'
+import { normalEncoding, normalUrl } from '../../../shared/http/normalUrl.ts'
 import { outboundUrlFault } from '../../../shared/http/outboundUrl.ts'
 import { isPublicAddress, judgeHost } from '../../../shared/http/publicAddress.ts'
 import { isDay, parseDuration, parseIsoTime } from '../../../shared/isoTime.ts'
@@ -45,6 +46,10 @@ const HEADER_MAX = 16 * 1024
 
 export const TILL_READERS: readonly Reader[] = [
   ...all('http/networkSubject.ts', 64, ADDRESSES, { networkSubject, networksOf }),
+  ...all('http/normalUrl.ts', BODY_MAX, URL_TEXT, {
+    normalEncoding,
+    normalUrl: (text) => normalUrl(`https://a.b/${text}`),
+  }),
   ...all('http/outboundUrl.ts', BODY_MAX, URL_TEXT, {
     outboundUrlFault: (text) => outboundUrlFault(`https://${text}`, false),
   }),

@@ -6,7 +6,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import { encodeHeader } from '../../../shared/till/x402v2.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
-import type { UseRequest } from '../../../shared/vault/useRequest.ts'
+import { checkUseRequest, type UseRequest } from '../../../shared/vault/useRequest.ts'
 import type { Pool } from '../../../sql/db.ts'
 import type { MandateTerms } from '../../../sql/purse/mandates.ts'
 import { acceptPurchase } from '../../../sql/purse/purchases/acceptPurchase.ts'
@@ -155,12 +155,11 @@ export async function startBuyScene(): Promise<BuyScene> {
         ...{ method: 'GET', url: shop.url, headers: {}, body: null },
         ...request,
       }
-      const { host, pathname: path } = new URL(wanted.url)
       const actor = actorOf(projectId ?? (await scene.newProject()))
       const accepted = await acceptPurchase<never>(pool, {
         ...{ actor, keyring, request: wanted, kind, tool, why: null, maxAtomic: 100_000n },
         credential: credential === null ? null : { name: credential, judge: () => null },
-        target: { method: wanted.method, host, path },
+        target: checkUseRequest(wanted, { allowLoopback: true }),
         requestHash: createHash('sha256').update('x').digest(),
         key: kind === 'quote' ? null : randomBytes(8).toString('hex'),
       })
