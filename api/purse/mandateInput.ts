@@ -3,6 +3,7 @@
  * terms. Amounts are in USDC, and hosts and URLs are text.
  */
 import { type Static, Type as t } from '@sinclair/typebox'
+import { normalUrl } from '../../shared/http/normalUrl.ts'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseIsoTime } from '../../shared/isoTime.ts'
 import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
@@ -244,9 +245,9 @@ function readResource(text: string, { allowPrivate }: Rules): string {
   const fault = outboundUrlFault(text, allowPrivate)
   if (fault !== null)
     throw badRequest(`resources must hold URLs that the service may call: ${fault}`)
-  const { origin, pathname, search, hash } = new URL(text)
+  const { search, hash } = new URL(text)
   if (search !== '' || hash !== '') throw badRequest('resources must have no query and no fragment')
-  return `${origin}${pathname}`
+  return normalUrl(text).url
 }
 
 function readPayee(text: string, n: number): string {

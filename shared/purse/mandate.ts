@@ -2,6 +2,7 @@
  * Checks whether a payment stays within the limits of a mandate (an owner's spending limits for a project). The
  * database checks the limits on sums over time (sql/purse/purchases/reserve.ts).
  */
+import { normalUrl } from '../http/normalUrl.ts'
 import { isAllowedHost } from '../vault/bounds/allowedHosts.ts'
 import type { RefusalReason } from './refusal.ts'
 
@@ -32,7 +33,15 @@ export const covers = (
   { network, hosts, resources }: MandateBounds,
   place: PaymentPlace,
 ): boolean =>
-  network === place.network && (isAllowedHost(hosts, place.host) || resources.includes(place.url))
+  network === place.network &&
+  (isAllowedHost(hosts, place.host) || namesResource(resources, place.url))
+
+/** Compares the normal forms of both URLs, because an earlier version stored resources without normal form. */
+function namesResource(resources: readonly string[], given: string): boolean {
+  if (resources.length === 0) return false
+  const { url, origin } = normalUrl(given)
+  return resources.some((one) => one.startsWith(`${origin}/`) && normalUrl(one).url === url)
+}
 
 /**
  * Returns the reason why the mandate (the owner's spending limits) refuses a payment: the payee is not allowed, or the

@@ -1,3 +1,4 @@
+import { normalUrl } from '../../shared/http/normalUrl.ts'
 import {
   judgeProof,
   type ProofSubject,
@@ -100,7 +101,8 @@ export const createBuy = (
     if (request === null) return
     const asked = await sellers.call(due, request, null)
     if (!isChallenged(asked)) return unpaid(due, asked)
-    const at = { url: bareUrl(request.url), network }
+    // The called URL has values in place of the placeholders, so no placeholder hides which resource it names.
+    const at = { url: normalUrl(asked.url).url, network }
     const header = await signIn(due, asked.exchange, at)
     if (header === null) return choose(due, asked.exchange, at)
     const signedIn = await sellers.call(due, request, header)
@@ -231,10 +233,13 @@ export const createBuy = (
     if (terms === null || due.credentialName !== null) return {}
     const network = usdcNetwork(terms.network)
     if (network === undefined) return {}
+    const { origin, pathname } = new URL(url)
+    // A seller may sign the path as the request spelled it, or in its normal form.
+    const bare = `${origin}${pathname}`
     const subject: ProofSubject = {
       ...terms,
       caip2: network.caip2,
-      resources: [terms.resource, url, bareUrl(url)].filter((one) => one !== null),
+      resources: [terms.resource, url, bare, normalUrl(url).url].filter((one) => one !== null),
     }
     const findKey = keysOf(due.host)
     const verdict = (
@@ -300,12 +305,6 @@ const challengeOf = (answer: Answer) =>
  */
 function shown<Given extends Offer | null>({ credentialName }: DuePurchase, offer: Given): Given {
   return offer === null || credentialName === null ? offer : { ...offer, ...WORDLESS }
-}
-
-/** Returns a URL without its query and its fragment. */
-function bareUrl(url: string): string {
-  const { origin, pathname } = new URL(url)
-  return `${origin}${pathname}`
 }
 
 function unasked(failure: Extract<Exchange, { ok: false }>): PurchaseEnd {

@@ -31,11 +31,11 @@ const TIMEOUT_MS = 30_000
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
 /**
- * Describes the result of calling a seller: the HTTP exchange and the secrets in its request. If the vault did not fill
- * in the secrets, no call was made, and the result holds the reason.
+ * Describes the result of calling a seller: the HTTP exchange, the called URL and the secrets in its request. If the
+ * vault did not fill in the secrets, no call was made, and the result holds the reason.
  */
 export type Call =
-  | { kind: 'made'; exchange: Exchange; secrets: readonly string[] }
+  | { kind: 'made'; exchange: Exchange; url: string; secrets: readonly string[] }
   | { kind: 'unfilled'; detail: string }
 
 export type SellerCalls = {
@@ -96,7 +96,7 @@ export function createSellerCalls(
           tool,
           payment,
         })
-        return { kind: 'made', exchange, secrets }
+        return { kind: 'made', exchange, url, secrets }
       }
       const headers =
         payment === null ? filled.headers : { ...filled.headers, [payment.name]: payment.value }
@@ -106,7 +106,7 @@ export function createSellerCalls(
         headers,
         ...(body === null ? {} : { body }),
       })
-      return { kind: 'made', exchange, secrets }
+      return { kind: 'made', exchange, url, secrets }
     },
     masked: ({ projectId }, answer, secrets) =>
       secrets.length === 0 ? plainAnswer(answer) : masker.mask(answer, secrets, projectId),

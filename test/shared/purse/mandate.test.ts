@@ -25,6 +25,24 @@ describe('the service decides where a mandate (permission to pay) permits paymen
     expect(covers(mandate(), PLACE)).toBe(false)
   })
 
+  test.each([
+    ['https://seller.example/%77eather', RESOURCE],
+    [RESOURCE, 'https://seller.example/%77eather'],
+    ['https://seller.example/a/./../weather', RESOURCE],
+    ['https://seller.example/a%3Ab', 'https://seller.example/a:b'],
+    ['https://seller.example/a%2fb', 'https://seller.example/a%2Fb'],
+  ])('a payment at %s is a payment at the resource %s of a mandate', (url, resource) => {
+    expect(covers(mandate({ resources: [resource] }), { ...PLACE, url })).toBe(true)
+  })
+
+  test.each(['Weather', 'weather/', '/weather', 'weather%2F', 'we%61ther/x'])(
+    'a payment at /%s is not a payment at the resource /weather',
+    (path) => {
+      const url = `https://seller.example/${path}`
+      expect(covers(mandate({ resources: [RESOURCE] }), { ...PLACE, url })).toBe(false)
+    },
+  )
+
   test('a mandate (permission to pay) permits payments only on its own chain', () => {
     const bounds = mandate({ hosts: ['seller.example'], resources: [RESOURCE] })
     expect(covers(bounds, { ...PLACE, network: 'base-sepolia' })).toBe(false)

@@ -1,5 +1,7 @@
-/** Tests that no other spelling of a seller's URL evades the owner's limits on its price. */
+/** Tests that no other spelling of a seller's URL evades the owner's limits on its price and its resource. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { changeMandate, giveMandate } from '../../../sql/purse/mandates.ts'
+import { storeCredential } from '../../../sql/vault/credentials.ts'
 import {
   type Accepted,
   type BuyScene,
@@ -7,6 +9,7 @@ import {
   openShop,
   startBuyScene,
 } from '../../support/purse/buyScene.ts'
+import { ownerOf, TERMS } from '../../support/purse/purseRows.ts'
 
 let scene: BuyScene
 beforeAll(async () => {
@@ -42,4 +45,57 @@ test('a risen price waits for the owner, however the agent spells the path', asy
     expect([path, ...(await buy(projectId, path))]).toEqual([path, 'waiting', 'price_rose'])
   }
   expect(await buy(projectId, '/weather/')).toEqual(['answered', null])
+})
+
+/** Gives a project a mandate for one path of the shop. */
+async function giveFor(projectId: string, path: string, isStopped: boolean): Promise<void> {
+  const { pool, shop } = scene
+  const resources = [`http://${shop.host}${path}`]
+  const actor = ownerOf(projectId)
+  const given = await giveMandate(pool, actor, { ...TERMS, hosts: [], resources })
+  if (given === null || given === 'full') throw new Error('no mandate')
+  if (!isStopped) return
+  await changeMandate(pool, actor, given.id, {
+    change: (present) => ({ ...present, validFrom: null, state: 'frozen' }),
+  })
+}
+
+test.each(['/weather', '/%77eather', '/x/../weather'])(
+  'a stopped mandate for the resource %s stops each spelling of it',
+  async (path) => {
+    const projectId = await scene.newProject()
+    await giveFor(projectId, path, true)
+    for (const spelling of ['/weather', ...SPELLINGS]) {
+      expect([spelling, ...(await buy(projectId, spelling))]).toEqual([
+        ...[spelling, 'refused', 'frozen'],
+      ])
+    }
+    expect(await buy(projectId, '/other')).toEqual(['answered', null])
+  },
+)
+
+test('a mandate for a resource also allows the other spellings of it, and nothing else', async () => {
+  const projectId = await scene.newProject({ terms: { hosts: ['nobody.example'] } })
+  await giveFor(projectId, '/weather', false)
+  for (const path of SPELLINGS) expect(await buy(projectId, path)).toEqual(['answered', null])
+  expect(await buy(projectId, '/Weather')).toEqual(['refused', 'not_in_mandate'])
+  expect(await buy(projectId, '/weather/x')).toEqual(['refused', 'not_in_mandate'])
+})
+
+test('a stopped mandate for a resource stops a request whose path a credential completes', async () => {
+  const projectId = await scene.newProject()
+  await giveFor(projectId, '/weather', true)
+  await storeCredential(scene.pool, {
+    ...{ actor: ownerOf(projectId), keyring: scene.keyring, name: 'path', isOwner: true },
+    content: {
+      ...{ type: 'CUSTOM', data: { part: 'ther' }, metadata: { begin: 'wea' }, expiresAt: null },
+      ...{ allowedHosts: [scene.shop.host], placement: ['path:/wea'] },
+    },
+  })
+  const credential = 'path'
+  for (const path of ['/wea{{part}}', '/{{begin}}ther', '/{{ begin }}%74her']) {
+    expect([path, ...(await buy(projectId, path, { credential }))]).toEqual([
+      ...[path, 'refused', 'frozen'],
+    ])
+  }
 })
