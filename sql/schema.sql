@@ -1828,6 +1828,8 @@ CREATE UNIQUE INDEX projects_email_address ON public.projects USING btree (email
 
 CREATE INDEX projects_listing ON public.projects USING btree (created_at DESC, "row" DESC) WHERE (deleted_at IS NULL);
 
+CREATE INDEX projects_pay_to ON public.projects USING btree (lower(pay_to)) WHERE ((deleted_at IS NULL) AND (pay_to IS NOT NULL));
+
 CREATE INDEX projects_unerased ON public.projects USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (erased_at IS NULL));
 
 CREATE INDEX purchase_mandates_recent ON public.purchase_mandates USING btree (mandate_row, reserved_at);

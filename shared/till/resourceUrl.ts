@@ -2,9 +2,11 @@
  * Parses resource URLs, and compares a registered URL with a requested URL.
  *
  * Two URLs name the same resource if three parts agree: the host without regard to case, the port (or the default port
- * of the scheme), and the exact path. The comparison ignores the scheme, because Express and Hono behind a TLS proxy
- * report http.
+ * of the scheme), and the path. Two paths agree if they differ only in the percent-encoding of unreserved characters, or
+ * in the letter case of a percent-encoding (RFC 3986 §6.2.2). The comparison ignores the scheme, because Express and Hono
+ * behind a TLS proxy report http.
  */
+import { normalEncoding } from '../http/normalUrl.ts'
 
 const URL_CHARS_MAX = 2048
 
@@ -52,12 +54,13 @@ export function parseResourceUrl(text: string): ResourceUrl {
   if (parsed.username !== '' || parsed.password !== '') {
     throw new ResourceUrlError('must not hold a user name or password')
   }
-  const url = `${parsed.origin}${parsed.pathname}`
+  const path = normalEncoding(parsed.pathname)
+  const url = `${parsed.origin}${path}`
   // The function checks the length again on the stored form of the URL, because percent-encoding can triple the length.
   if (url.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }
-  return { url, matchKey: `${parsed.host}${parsed.pathname}` }
+  return { url, matchKey: `${parsed.host}${path}` }
 }
 
 /**

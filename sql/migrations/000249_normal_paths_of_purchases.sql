@@ -19,3 +19,4 @@ create function pg_temp.normal_path(path text) returns text language sql immutab
 $$;
 update purchases set path = pg_temp.normal_path(path)
 where path ~ '[^A-Za-z0-9._~!$&''()*+,;=:@/-]' and path <> pg_temp.normal_path(path);
+drop function pg_temp.normal_path(text);

@@ -21,7 +21,9 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
     ['https://api.example.com', 'https://api.example.com/'],
     ['https://api.example.com?x', 'https://api.example.com/'],
     ['https://api.example.com/a/', 'https://api.example.com/a/'],
-    ['https://api.example.com/A%2fb', 'https://api.example.com/A%2fb'],
+    ['https://api.example.com/A%2fb', 'https://api.example.com/A%2Fb'],
+    ['https://api.example.com/%78%7e%3a', 'https://api.example.com/x~%3A'],
+    ['https://api.example.com/100%', 'https://api.example.com/100%'],
     ['https://bücher.example/a', 'https://xn--bcher-kva.example/a'],
     ['https://api.example.com/é', 'https://api.example.com/%C3%A9'],
     ['http://127.1/a', 'http://127.0.0.1/a'],
@@ -31,7 +33,7 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
     expect(parseResourceUrl(text).url).toBe(url)
   })
 
-  test('parseResourceUrl finds the registered URL even if query, letter case, default port or scheme of the requested URL differ', () => {
+  test('parseResourceUrl finds the registered URL even if query, letter case, default port, scheme or encoding of the requested URL differ', () => {
     const registered = key('https://api.example.com/v1/joke')
     for (const sent of [
       'https://api.example.com/v1/joke?lang=en',
@@ -39,6 +41,8 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
       'https://api.example.com:443/v1/joke#x',
       // Behind a TLS proxy, req.protocol is `http` even if the client used https, so a wrong scheme must not matter.
       'http://api.example.com/v1/joke',
+      'https://api.example.com/v1/jok%65',
+      'https://api.example.com/./v1/%6A%6fke',
     ]) {
       expect(key(sent)).toBe(registered)
     }
@@ -49,7 +53,7 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
       'https://api.example.com/v1/joke',
       'https://api.example.com/v1/joke/',
       'https://api.example.com/v1/Joke',
-      'https://api.example.com/v1/jok%65',
+      'https://api.example.com/v1/joke%2F',
       'https://api.example.com/v1//joke',
       'https://api.example.com/v1',
       'https://api.example.com:8443/v1/joke',

@@ -3,6 +3,7 @@
  * this code.
  */
 
+import { normalEncoding } from '../../../../shared/http/normalUrl.ts'
 import { newPaymentId } from '../../../../shared/ids.ts'
 import { traceparent } from '../../../../shared/process/workContext.ts'
 import {
@@ -181,11 +182,11 @@ export type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
 
 /**
  * Tells whether two claimed authorizations belong to the same sale. The claims must be compared, because an EIP-3009
- * authorization itself names no project and no resource.
+ * authorization itself names no project and no resource. An earlier version stored resources without their normal form.
  */
 const isSameSale = (one: Sale, other: Sale): boolean =>
   one.projectId === other.projectId &&
-  one.resourceUrl === other.resourceUrl &&
+  normalEncoding(one.resourceUrl) === normalEncoding(other.resourceUrl) &&
   one.amountAtomic === other.amountAtomic
 
 async function claimAndWait(

@@ -163,6 +163,43 @@ describe('two projects want to sell the same resource', () => {
     expect((await redeemToEnd(seller, (await pay()).header, { resource })).body.ok).toBe(true)
   })
 
+  test.each(['/%78', '//x', '/x/', '/X'])(
+    'a project without proof sells nothing as %s if the seller of /x answers there too',
+    async (path) => {
+      await using shop = await shopOf(payTo)
+      const resource = `http://127.0.0.1:${shop.port}${path}`
+      const { thief, address } = await newThief()
+      await register(seller, `http://127.0.0.1:${shop.port}/x`)
+      await register(thief, resource)
+      const { header } = await pay({ to: address })
+      const challenged = await thief.post('/v0/payments/challenge', { amount: '0.01', resource })
+      const redeemed = await redeem(thief, header, { resource })
+      for (const { status, body } of [challenged, redeemed]) {
+        expect([status, body.message]).toEqual([400, expect.stringMatching(REFUSED)])
+      }
+      const changes = { resource, payTo: address }
+      expect((await facilitate(thief, 'verify', header, changes)).body).toMatchObject({
+        isValid: false,
+        invalidReason: 'resource_of_another_project',
+      })
+      expect((await facilitate(thief, 'settle', header, changes)).body).toMatchObject({
+        success: false,
+        errorReason: 'resource_of_another_project',
+      })
+      expect((await thief.get('/v0/payments')).body.count).toBe(0)
+    },
+  )
+
+  test('a project may sell a resource whose 402 response names an address that no other project has', async () => {
+    const { thief: agent } = await newThief()
+    const stranger = await newPayer(till.client, 0n)
+    await using shop = await shopOf(stranger.address)
+    const resource = `http://127.0.0.1:${shop.port}/x`
+    await register(agent, resource)
+    const challenge = { amount: '0.01', resource }
+    expect((await agent.post('/v0/payments/challenge', challenge)).status).toBe(200)
+  })
+
   test('two projects may sell the same resource if the resource’s 402 response names both projects’ addresses', async () => {
     const { thief: partner, address } = await newThief()
     await using shop = await shopOf(payTo, address.toLowerCase())
@@ -176,9 +213,10 @@ describe('two projects want to sell the same resource', () => {
   })
 
   test('after the first project is deleted, another project may sell its resource', async () => {
-    await using shop = await shopOf(payTo)
+    const { thief: first, address } = await newThief()
+    const { thief: next } = await newThief()
+    await using shop = await shopOf(address)
     const resource = `http://127.0.0.1:${shop.port}/gone`
-    const [first, { thief: next }] = [await till.newSeller(), await newThief()]
     await register(first, resource)
     await register(next, resource)
     const challenge = { amount: '0.01', resource }
