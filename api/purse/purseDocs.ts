@@ -108,7 +108,7 @@ const Terms = t.Object(
 
 const Verdict = t.Union([t.String({ enum: [...PROOF_VERDICTS] }), t.Null()], {
   description:
-    '`valid` means that a key of the host or of the payee signed it for this payment. `other_signer` means that nothing ties the key to the host or the payee. `mismatch` means that it was signed for another payment. `invalid` means that the signature is wrong. `unchecked` means that the service could not read the key.',
+    '`valid` means that a key of the host or of the payee signed it for this payment. `other_signer` means that nothing ties the key to the host or the payee. `mismatch` means that it was signed for another payment, or that the offer had expired. `invalid` means that the signature is wrong. `unchecked` means that the service could not read the key.',
 })
 
 const Payment = t.Object({

@@ -21,14 +21,30 @@ export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', '
  * Describes the verdict about a signed offer or receipt. The verdict `valid` means that a key of the host or of the
  * payee signed the offer or receipt for the payment. The verdict `other_signer` means that an unrelated key signed the
  * offer or receipt for the payment. The verdict `mismatch` means that the offer or receipt was signed for another
- * payment. The verdict `invalid` means that the signature of the offer or receipt is wrong. The verdict `unchecked`
+ * payment, or that the offer had expired. The verdict `invalid` means that the signature of the offer or receipt is wrong. The verdict `unchecked`
  * means that the service could not read the signing key.
  */
 export type ProofVerdict = (typeof PROOF_VERDICTS)[number]
 
+/**
+ * Sets how many seconds the seller's clock may be behind this machine's clock. An older receipt belongs to an earlier
+ * payment.
+ */
+const RECEIPT_SKEW_S = 60
+
 const text = z.string().max(2048)
+const seconds = z.number().int().nonnegative()
 const payloads = {
-  receipt: z.object({ network: text, resourceUrl: text, payer: text }),
+  receipt: z.object({
+    network: text,
+    resourceUrl: text,
+    payer: text,
+    issuedAt: seconds,
+    transaction: text.optional(),
+    asset: text.optional(),
+    payTo: text.optional(),
+    amount: text.optional(),
+  }),
   offer: z.object({
     network: text,
     resourceUrl: text,
@@ -36,21 +52,30 @@ const payloads = {
     asset: text,
     payTo: text,
     amount: text,
+    validUntil: seconds.optional(),
+    issuedAt: seconds.optional(),
+    maxTimeoutSeconds: seconds.optional(),
   }),
 }
 const eip712 = {
   receipt: z.object({
-    version: z.number().int().nonnegative(),
+    version: seconds,
     network: text,
     resourceUrl: text,
     payer: text,
-    issuedAt: z.number().int().nonnegative(),
+    issuedAt: seconds,
     transaction: text,
   }),
-  offer: payloads.offer.extend({
-    version: z.number().int().nonnegative(),
-    validUntil: z.number().int().nonnegative(),
-  }),
+  offer: payloads.offer
+    .pick({
+      network: true,
+      resourceUrl: true,
+      scheme: true,
+      asset: true,
+      payTo: true,
+      amount: true,
+    })
+    .extend({ version: seconds, validUntil: seconds }),
 }
 
 const signedSchema = z.union([
@@ -84,6 +109,10 @@ export type ProofSubject = {
   payTo: string
   asset: string
   amountAtomic: bigint
+  /** Holds the time at which the purse signed the payment. */
+  signedAt: Date
+  /** Holds the transaction that the seller's settlement names, or null if it names none. */
+  transaction: string | null
   /** Lists the names of the paid resource: the name in the seller's x402 challenge, and the requested URL. */
   resources: readonly string[]
 }
@@ -204,13 +233,30 @@ async function judgeTyped(
 
 const isSame = (left: string, right: string) => left.toLowerCase() === right.toLowerCase()
 
+/**
+ * Tells whether each known member of a signed offer or receipt agrees with the payment. An empty text or a zero counts
+ * as an absent member, because EIP-712 has no optional members.
+ */
 function speaksOf(kind: 'offer' | 'receipt', payload: unknown, subject: ProofSubject): boolean {
-  const { caip2, payer, payTo, asset, amountAtomic, resources } = subject
+  const { caip2, payer, payTo, asset, amountAtomic, resources, transaction } = subject
+  const signedAtS = Math.floor(subject.signedAt.getTime() / 1000)
+  const agrees = (given: string | undefined, expected: string | null) =>
+    given === undefined || given === '' || (expected !== null && isSame(given, expected))
   const isOurs = (one: { network: string; resourceUrl: string }) =>
     one.network === caip2 && resources.includes(one.resourceUrl)
   if (kind === 'receipt') {
     const read = payloads.receipt.safeParse(payload)
-    return read.success && isOurs(read.data) && isSame(read.data.payer, payer)
+    if (!read.success) return false
+    const receipt = read.data
+    return (
+      isOurs(receipt) &&
+      isSame(receipt.payer, payer) &&
+      receipt.issuedAt >= signedAtS - RECEIPT_SKEW_S &&
+      agrees(receipt.transaction, transaction) &&
+      agrees(receipt.asset, asset) &&
+      agrees(receipt.payTo, payTo) &&
+      agrees(receipt.amount, String(amountAtomic))
+    )
   }
   const read = payloads.offer.safeParse(payload)
   if (!read.success) return false
@@ -220,8 +266,18 @@ function speaksOf(kind: 'offer' | 'receipt', payload: unknown, subject: ProofSub
     offer.scheme === 'exact' &&
     isSame(offer.asset, asset) &&
     isSame(offer.payTo, payTo) &&
-    offer.amount === String(amountAtomic)
+    offer.amount === String(amountAtomic) &&
+    signedAtS <= endOf(offer)
   )
+}
+
+/** Returns the time in Unix seconds at which an offer ends. An offer without such a time never ends. */
+function endOf({ validUntil, issuedAt, maxTimeoutSeconds }: z.output<typeof payloads.offer>) {
+  const ends = [
+    validUntil || Infinity,
+    (issuedAt && maxTimeoutSeconds && issuedAt + maxTimeoutSeconds) || Infinity,
+  ]
+  return Math.min(...ends)
 }
 
 const offersSchema = z.object({

@@ -8,7 +8,11 @@ import type { Offer } from '../../shared/purse/offers.ts'
 import { chooseOffer, readChallenge, WORDLESS } from '../../shared/purse/offers.ts'
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
 import { type RefusalReason, refusalText } from '../../shared/purse/refusal.ts'
-import { isUndecided, readSellerSettlement } from '../../shared/purse/sellerSettlement.ts'
+import {
+  isUndecided,
+  readSellerSettlement,
+  type SellerSettlement,
+} from '../../shared/purse/sellerSettlement.ts'
 import { readSignIn } from '../../shared/purse/signIn.ts'
 import { termsHash } from '../../shared/purse/termsHash.ts'
 import { type UsdcNetwork, usdcNetwork } from '../../shared/till/usdc.ts'
@@ -170,7 +174,7 @@ export const createBuy = (
         return
       case 'signed': {
         const { payer, content, validBefore } = reserved
-        const signed = { ...due, terms: termsOf(shown(due, offer), payer) }
+        const signed = { ...due, terms: termsOf(shown(due, offer), payer, validBefore) }
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
@@ -215,7 +219,7 @@ export const createBuy = (
     }
     const said = {
       claimedTx: settlement?.transaction ?? null,
-      ...(await proofs(due, settlement?.receipt ?? null, content.request.url)),
+      ...(await proofs(due, settlement, content.request.url)),
     }
     if (!answer.ok) {
       const detail = `${answer.detail}; the seller may have taken the payment`
@@ -228,7 +232,7 @@ export const createBuy = (
    * Returns the facts about a purchase that the seller's signatures prove. If the purchase request contained a
    * credential, no text of the seller is stored, because this text could contain the secret.
    */
-  async function proofs(due: DuePurchase, receipt: string | null, url: string) {
+  async function proofs(due: DuePurchase, settlement: SellerSettlement | null, url: string) {
     const { terms } = due
     if (terms === null || due.credentialName !== null) return {}
     const network = usdcNetwork(terms.network)
@@ -239,8 +243,10 @@ export const createBuy = (
     const subject: ProofSubject = {
       ...terms,
       caip2: network.caip2,
+      transaction: settlement?.transaction ?? null,
       resources: [terms.resource, url, bare, normalUrl(url).url].filter((one) => one !== null),
     }
+    const receipt = settlement?.receipt ?? null
     const findKey = keysOf(due.host)
     const verdict = (
       kind: 'offer' | 'receipt',

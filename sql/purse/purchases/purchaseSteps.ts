@@ -54,10 +54,11 @@ export type SignedTerms = {
   amountAtomic: bigint
   resource: string | null
   signedOffer: string | null
+  signedAt: Date
 }
 
 /** Returns the payment terms of a seller's offer that the purse has signed. */
-export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
+export const termsOf = (offer: Offer, payer: string, validBefore: bigint): SignedTerms => ({
   network: offer.network.network,
   asset: offer.network.usdcAddress.toLowerCase(),
   payer,
@@ -65,15 +66,22 @@ export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
   amountAtomic: offer.amountAtomic,
   resource: offer.resource,
   signedOffer: keptOffer(offer.challenge.extensions, offer),
+  signedAt: new Date((Number(validBefore) - offer.windowS) * 1000),
 })
 
 /** Finds a purchase in any state. @returns null if the purchase does not exist, or if its project is deleted. */
 export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
   const { rows } = await db.query<
-    PurchaseRow & { purse: string | null; approved_hash: Buffer | null; asset: string | null }
+    PurchaseRow & {
+      purse: string | null
+      approved_hash: Buffer | null
+      asset: string | null
+      reserved_at: Date | null
+    }
   >({
     name: 'find-due-purchase',
-    text: `select ${PURCHASE_COLUMNS}, p.address as purse, u.approved_hash, u.asset from purchases u join projects j on j.id = u.project_id
+    text: `select ${PURCHASE_COLUMNS}, p.address as purse, u.approved_hash, u.asset, u.reserved_at
+           from purchases u join projects j on j.id = u.project_id
            left join purses p on p.project_id = u.project_id
            where u.id = $1 and j.deleted_at is null`,
     values: [id],
@@ -103,6 +111,7 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
             amountAtomic: BigInt(row.amount_atomic!),
             resource: row.resource,
             signedOffer: row.seller_offer,
+            signedAt: row.reserved_at!,
           },
   }
 }

@@ -246,6 +246,22 @@ test('a receipt that names another payer gets the verdict mismatch', async () =>
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'mismatch', sellerOfferVerdict: 'valid' })
 })
 
+test('the receipt of an earlier purchase gets the verdict mismatch', async () => {
+  const first = await proving()
+  const { serve } = seller
+  seller.serve = async (payment) => {
+    const answer = await serve(payment)
+    const said = JSON.parse(atob(answer.headers.get('payment-response')!))
+    said.extensions['offer-receipt'].info.receipt.signature = first.payment.sellerReceipt
+    return new Response('{}', { headers: { 'payment-response': encodeHeader(said) } })
+  }
+  const { body } = await buyer.pay(seller.url)
+  expect((body as Proved).payment).toMatchObject({
+    ...{ sellerReceipt: first.payment.sellerReceipt, sellerReceiptVerdict: 'mismatch' },
+    sellerOfferVerdict: 'valid',
+  })
+})
+
 test('a malformed receipt counts as invalid, and a receipt whose key cannot be read counts as unchecked', async () => {
   const receipts: [string, string][] = [
     ['invalid', 'no.receipt.at-all'],

@@ -20,12 +20,15 @@ const stranger = privateKeyToAccount(`0x${'6f'.repeat(32)}`)
 const keys = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true })
 const publicJwk = await exportJWK(keys.publicKey)
 
+const TX = `0x${'aB'.repeat(32)}`
 const SUBJECT: ProofSubject = {
   caip2: CAIP2,
   payer: `0x${'aB'.repeat(20)}`,
   payTo: payee.address,
   asset: ASSET,
   amountAtomic: 10_000n,
+  signedAt: new Date(1_800_000_000_000),
+  transaction: TX,
   resources: ['/weather', URL_PAID],
 }
 const OFFER = {
@@ -143,6 +146,38 @@ describe('the service checks a signed receipt', () => {
     expect(await judgeBoth('receipt', changes)).toEqual(BOTH_MISMATCH)
   })
 
+  test('a signed receipt is valid if it names the transaction of the settlement, and was signed after the payment', async () => {
+    expect(await judgeBoth('receipt', { transaction: TX.toLowerCase() })).toEqual(BOTH_VALID)
+    expect(await judgeBoth('receipt', { issuedAt: 1_799_999_940 })).toEqual(BOTH_VALID)
+    expect(await judgeBoth('receipt', { issuedAt: 1_900_000_000 })).toEqual(BOTH_VALID)
+  })
+
+  test.each([
+    { transaction: `0x${'cd'.repeat(32)}` },
+    { issuedAt: 1_799_999_939 },
+    { issuedAt: 0 },
+  ])('an old receipt is a mismatch: %p', async (changes) => {
+    expect(await judgeBoth('receipt', changes)).toEqual(BOTH_MISMATCH)
+  })
+
+  test('a receipt that names a transaction is a mismatch if the settlement names none', async () => {
+    const subject = { ...SUBJECT, transaction: null }
+    expect(await judgeBoth('receipt', {}, subject)).toEqual(BOTH_VALID)
+    expect(await judgeBoth('receipt', { transaction: TX }, subject)).toEqual(BOTH_MISMATCH)
+  })
+
+  test.each<[ProofVerdict, object]>([
+    ['valid', { amount: '10000', payTo: payee.address.toLowerCase(), asset: ASSET.toLowerCase() }],
+    ['mismatch', { amount: '9999' }],
+    ['mismatch', { amount: 10_000 }],
+    ['mismatch', { payTo: stranger.address }],
+    ['mismatch', { asset: stranger.address }],
+    ['mismatch', { issuedAt: undefined }],
+    ['mismatch', { issuedAt: '1800000000' }],
+  ])('a receipt in JWS form is %s with the members %p', async (verdict, changes) => {
+    expect(await judge('receipt', await jwsOf({ ...RECEIPT, ...changes }))).toBe(verdict)
+  })
+
   test('a signed receipt does not count as an offer, and a signed offer does not count as a receipt', async () => {
     expect(await judge('offer', await jwsOf(RECEIPT))).toBe('mismatch')
     expect(await judge('receipt', await jwsOf(OFFER))).toBe('mismatch')
@@ -168,6 +203,30 @@ describe('the service checks a signed offer', () => {
     { amount: '010000' },
   ])('a signed offer is a mismatch if the payment differs in %p', async (changes) => {
     expect(await judgeBoth('offer', changes)).toEqual(BOTH_MISMATCH)
+  })
+})
+
+describe('the service checks the end of a signed offer', () => {
+  test.each([1_800_000_000, 0])('an offer is valid at its last second: %p', async (validUntil) => {
+    expect(await judgeBoth('offer', { validUntil })).toEqual(BOTH_VALID)
+  })
+
+  test.each([1_799_999_999, 1])(
+    'an offer that had expired is a mismatch: %p',
+    async (validUntil) => {
+      expect(await judgeBoth('offer', { validUntil })).toEqual(BOTH_MISMATCH)
+    },
+  )
+
+  test.each<[ProofVerdict, object]>([
+    ['valid', { validUntil: undefined }],
+    ['valid', { issuedAt: 1_799_999_940, maxTimeoutSeconds: 60 }],
+    ['valid', { issuedAt: 1_700_000_000, maxTimeoutSeconds: 0 }],
+    ['valid', { issuedAt: 0, maxTimeoutSeconds: 60 }],
+    ['mismatch', { issuedAt: 1_799_999_939, maxTimeoutSeconds: 60 }],
+    ['mismatch', { validUntil: '1900000000' }],
+  ])('an offer in JWS form is %s with the members %p', async (verdict, changes) => {
+    expect(await judge('offer', await jwsOf({ ...OFFER, ...changes }))).toBe(verdict)
   })
 })
 
@@ -202,7 +261,8 @@ describe('the service checks the signer of an EIP-712 proof', () => {
       ...[{ issuedAt: '7' }, { payer: 'x'.repeat(2_049) }],
     ])
       expect(await judged({ payload: { ...RECEIPT, ...change } })).toBe('invalid')
-    expect(await judged({ payload: { ...RECEIPT, version: 0, issuedAt: 0 } })).toBe('other_signer')
+    expect(await judged({ payload: { ...RECEIPT, version: 0 } })).toBe('other_signer')
+    expect(await judged({ payload: { ...RECEIPT, issuedAt: 0 } })).toBe('mismatch')
     expect(await judged({ signature: `0x${'00'.repeat(65)}` })).toBe('invalid')
     const offer = JSON.parse(await typedOf('offer', OFFER))
     for (const change of [{ validUntil: -1 }, { version: -1 }, { amount: 10_000 }]) {

@@ -249,11 +249,15 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
   }
 
   /** Makes the shop sign its offer and its receipt, each for one resource. */
-  function prove(resourceUrl: string, named: string | null = null): void {
+  function prove(
+    resourceUrl: string,
+    named: string | null = null,
+    { transaction = '', aheadS = 0, validUntil = 0 } = {},
+  ): void {
     shop.ask = async () => {
       const offer = await signed('Offer', {
         ...{ version: 1, resourceUrl, scheme: 'exact', network: CAIP2, payTo: payee.address },
-        ...{ asset: USDC_NETWORKS['base-sepolia'].usdcAddress, amount: '10000', validUntil: 0 },
+        ...{ asset: USDC_NETWORKS['base-sepolia'].usdcAddress, amount: '10000', validUntil },
       })
       return challenge(
         { payTo: payee.address },
@@ -267,7 +271,7 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
       const { payload } = JSON.parse(Buffer.from(paid!, 'base64').toString())
       const receipt = await signed('Receipt', {
         ...{ version: 1, network: CAIP2, resourceUrl, payer: payload.authorization.from },
-        ...{ issuedAt: 0, transaction: '' },
+        ...{ issuedAt: Math.floor(Date.now() / 1000) + aheadS, transaction },
       })
       return settled({ transaction: TX, extensions: { 'offer-receipt': { info: { receipt } } } })
     }
@@ -291,6 +295,22 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
     prove(url)
     expect(verdicts(await bought({ request: { url } }))).toEqual(['valid', 'valid'])
   })
+
+  test.each<[string, [string, string], Parameters<typeof prove>[2]]>([
+    ['of this payment', ['valid', 'valid'], { transaction: TX }],
+    ['of an earlier payment', ['mismatch', 'valid'], { aheadS: -3_600 }],
+    ['of another transaction', ['mismatch', 'valid'], { transaction: `0x${'cd'.repeat(32)}` }],
+    ['of an expired offer', ['valid', 'mismatch'], { validUntil: 1 }],
+  ])(
+    'the verdicts on proofs %s are %p, also if the payment was sent twice',
+    async (_, expected, given) => {
+      prove(shop.url, null, given)
+      expect(verdicts(await bought())).toEqual(expected)
+      const id = await undecided()
+      await scene.run(id)
+      expect(verdicts(await scene.purchase(id))).toEqual(expected)
+    },
+  )
 
   test('the signed proofs of a seller are checked even if the payment was sent more than once', async () => {
     prove(shop.url)
