@@ -9,14 +9,14 @@ export type KeyKind = 'project' | 'platform'
 const PREFIXES: Record<KeyKind, string> = { project: 'loid-', platform: 'lopk-' }
 const KEY_FORM = /^(loid|lopk)-[0-9a-f]{64}$/
 /**
- * Sets the length of an API key's look-up prefix: the key type and 12 hexadecimal digits. A list may show these 48 bits
- * of an API key, because the rest of the API key stays secret.
+ * Sets the length of an API key's look-up prefix, which consists of the key type and 12 hexadecimal digits. The API may
+ * show these 48 bits of a key, because the rest of the key stays secret.
  */
 const LOOKUP_LENGTH = 'loid-'.length + 12
 
 /**
- * Describes the result of parsing an `Authorization` header. The API has a separate error for each of the three
- * possible faults of the header.
+ * Describes the result of parsing an `Authorization` header. Each of the three possible faults leads to a separate
+ * error of the API.
  */
 export type ParsedAuthorization =
   | { ok: true; key: string }

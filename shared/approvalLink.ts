@@ -1,15 +1,15 @@
 /**
- * Makes the token of an approval link, with which the owner decides one approval request. The token is an HMAC with a
- * derived key, and not a random value. Therefore a second notification mail contains the same approval link. The
- * database holds only a hash of the token.
+ * Makes the token of an approval link. With such a link the owner decides one approval request. The token is an HMAC
+ * with a derived key and no random value, so that a repeated notification mail contains the same link. The database
+ * holds only a hash of the token.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey, type MasterKey } from './vault/envelope.ts'
 import { macsFor } from './vault/macs.ts'
 
 /**
- * Makes the token of an approval link. Each pair of an approval request and an email address has its own token, which
- * has 256 bits in base64url.
+ * Makes the token of an approval link: 256 bits in base64url. Each pair of an approval request and an email address has
+ * a separate token.
  */
 export type ApprovalTokens = (approvalId: string, address: string) => string
 
@@ -32,8 +32,8 @@ export const APPROVAL_TOKEN = /^[A-Za-z0-9_-]{43}$/
 type SeenPage = { approvalId: string; sha256: string; page: number }
 
 /**
- * Makes and checks page seals. A page seal is a signed proof that somebody requested this page of a held mail (a mail
- * that waits for the owner's approval). The service sends the seal together with the page.
+ * Makes and checks page seals. A page seal is a signed proof that somebody has requested one page of a mail that waits
+ * for approval. The service sends the seal together with the page.
  */
 export type PageSeals = {
   seal(page: SeenPage): string

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 
 /**
- * Returns the text `prefix`, followed by `bytes` random bytes in hexadecimal. With 12 random bytes, two equal ids are
- * likely only after about 2^48 ids.
+ * Returns the text `prefix`, followed by `bytes` random bytes in hexadecimal. With 12 random bytes, a duplicate is
+ * likely only after about 2^48 generated ids.
  */
 function randomId(prefix: string, bytes = 12): string {
   return prefix + randomBytes(bytes).toString('hex')

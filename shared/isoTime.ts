@@ -6,8 +6,8 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|[+-]\d\d(:?\d\d
 const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /**
- * Reads an ISO 8601 time with a zone, or a date. A date without a time means 00:00 UTC. The function refuses a time
- * without a zone, because such a time would depend on the zone of the machine.
+ * Reads an ISO 8601 time with a time zone, or a date. A date without a time means 00:00 UTC. The function refuses a
+ * time without a zone, because its meaning would depend on the time zone of the machine.
  *
  * @returns null if the text has another form, or names a day that does not exist, such as 30 February.
  *

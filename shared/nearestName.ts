@@ -1,6 +1,5 @@
 /**
- * Returns the known name that differs from the given name in the fewest characters, and the number of changed
- * characters.
+ * Returns the known name that is most similar to the given name, and the number of characters that differ.
  * @returns undefined if the list of known names is empty.
  */
 export function nearestName(

@@ -15,8 +15,8 @@ export function progressBar(
 ): (done: number) => void {
   let shown = -1
   return (done) => {
-    // The larger of the two numbers counts as the total. Another process may store new secrets during this run, so the
-    // number of finished secrets may exceed the number of secrets at the start.
+    // The total is the larger of two numbers: the secrets at the start, and the finished secrets. Another process may
+    // store new secrets during this run, so the second number may exceed the first.
     const of = Math.max(total, done)
     const step = Math.floor((done / of) * STEPS)
     if (!isTerminal && step === shown) return

@@ -8,22 +8,22 @@ export const DAYS_MAX = 36_500
 
 type Bounds = {
   /**
-   * Holds the name of this retention class in the database: the name of its columns for the days, without the ending
-   * `_days`.
+   * Holds the name of the retention class in the database columns. The column for the number of days has this name and
+   * the ending `_days`.
    */
   column: string
-  /** Describes in the words of the API which rows the retention class removes. */
+  /** Describes, in words for the clients of the API, which rows the retention class removes. */
   about: string
   min: number
   max: number
   /**
-   * Holds the number of days that applies if neither the operator nor the project sets a number. Null means that the
+   * Holds the number of days that applies if neither the operator nor the project has set a number. Null means that the
    * service keeps the rows for ever.
    */
   fallback: number | null
 }
 
-/** Lists the retention classes. The service removes the rows of a retention class at a certain age. */
+/** Lists the retention classes. When a row reaches the age of its retention class, the service removes the row. */
 export const RETENTION_CLASSES = {
   mail: {
     column: 'mail',
@@ -46,8 +46,8 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: null,
   },
-  // The minimum is 30 days, so that a person with a stolen platform key cannot erase all traces by a short retention
-  // time.
+  // The audit log stays for at least 30 days. Otherwise a person with a stolen platform key could set a short retention
+  // time to erase all traces.
   logs: {
     column: 'logs',
     about: 'entries of the audit log',
@@ -55,7 +55,8 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: 90,
   },
-  // Clients rely on the service to remember idempotency keys for 24 hours (docs/contract.md).
+  // Clients rely on idempotency keys for 24 hours (docs/contract.md). Therefore the service keeps the keys for at least
+  // one day.
   idempotencyKeys: {
     column: 'idempotency_keys',
     about: 'idempotency keys, with their answers,',
@@ -63,8 +64,8 @@ export const RETENTION_CLASSES = {
     max: 30,
     fallback: 1,
   },
-  // The minimum is seven days, because a payer who lost the response may send the same payment header again for some
-  // days.
+  // The details of a payment stay for at least seven days. A payer who lost the response may send the same payment
+  // header again for some days.
   paymentDetails: {
     column: 'payment_details',
     about: 'the signature, description and query of final payments',
@@ -79,8 +80,8 @@ export type RetentionClass = keyof typeof RETENTION_CLASSES
 export const RETENTION_NAMES = Object.keys(RETENTION_CLASSES) as RetentionClass[]
 
 /**
- * Holds, for each retention class, the number of days for which the service keeps the rows. Null means either that the
- * service keeps the rows for ever, or that the default applies. The field with this type tells which of the two
- * meanings null has.
+ * Holds the number of days for which the service keeps the rows of each retention class. Null means either that the
+ * service keeps the rows for ever, or that the default applies. The description of each field with this type states the
+ * meaning of null.
  */
 export type Retention = Record<RetentionClass, number | null>

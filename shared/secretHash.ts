@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Returns the stored form, the SHA-256, of a secret of 256 random bits. A slow hash would add nothing, because nobody
- * can guess a secret of 256 random bits.
+ * Returns the SHA-256 of a secret that holds 256 random bits. The database stores this hash instead of the secret. A
+ * slow hash would add no security, because nobody can guess 256 random bits.
  */
 export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()

@@ -1,6 +1,6 @@
 /**
  * Tells whether PostgreSQL can store a text, or a JSON value as jsonb. PostgreSQL stores neither null characters nor
- * lone surrogates. Without this check, a job that stores a text of an unauthenticated sender would fail at each retry.
+ * lone surrogates. A job that tried to store them in a text from an unauthenticated sender would fail at every retry.
  */
 export function isStorable(value: unknown): boolean {
   if (typeof value === 'string') return !value.includes('\0') && value.isWellFormed()

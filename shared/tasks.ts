@@ -10,8 +10,8 @@ const reportId = z.string().regex(/^hlr_[0-9a-f]{24}$/)
 export const PARSE_BATCH_MAX = 32
 
 /**
- * Lists every task of the service with the payload of its jobs. The payload of a job holds only identifiers. The
- * service retries, logs and replaces jobs, so a job must never carry mail, secrets or money.
+ * Lists every task of the service with the payload of its jobs. The payload of a job holds only identifiers. It never
+ * holds mail, secrets or amounts of money, because the service logs, retries and replaces jobs.
  */
 export const taskPayloads = {
   // The field `unsureSince` is the time of the first check of the sender for which DNS gave no answer.
@@ -33,9 +33,8 @@ export const taskPayloads = {
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
-  // The field `attempt` is the number of the delivery attempt that the job makes. If `attempt` is undefined, the job
-  // makes the first delivery attempt. A job is outdated if the number of the delivery's next attempt differs from the
-  // attempt number in the job.
+  // The field `attempt` is the number of the delivery attempt that the job makes. If the field is undefined, the job
+  // makes the first attempt. A job is outdated if the next attempt of its delivery has another number.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),
@@ -57,9 +56,9 @@ export type TaskName = keyof typeof taskPayloads
 export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[Name]>
 
 /**
- * Lists the worker pools and the runners in each pool. Each runner (one kind of work in a pool) has its own slots for
- * jobs, so slow work of one runner never delays another runner. For example, a smarthost that does not respond does not
- * delay inbound mail.
+ * Lists the worker pools and the runners in each pool. A runner does one kind of work in a pool and has its own slots
+ * for jobs. Therefore slow work of one runner never delays another runner. For example, a smarthost that does not
+ * respond does not delay inbound mail.
  */
 export const POOLS = {
   mail: ['inbound', 'outbound'],

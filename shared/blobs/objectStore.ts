@@ -33,8 +33,8 @@ export class BlobsAwayError extends Error {}
 class RemovalRefusedError extends Error {}
 
 /**
- * Reports that the object store, or a proxy before it, does not take an object of this size. The object store still
- * serves all other requests.
+ * Reports that the object store, or a proxy in front of it, refuses an object because of its size. The object store
+ * still serves all other requests.
  */
 export class ObjectTooLargeError extends Error {}
 
@@ -49,21 +49,20 @@ export type ObserveStore = (request: {
 }) => void
 
 /**
- * Sets the maximum duration of a request to the object store, in milliseconds. The transfer of the object's bytes gets
- * additional time.
+ * Sets the maximum duration of a request to the object store, in milliseconds. The service adds time for the transfer
+ * of the object's bytes.
  */
 const DEADLINE_MS = 10_000
 const BYTES_PER_MS = 256
 /**
  * Sets the time between two tests of a failed object store. After a failure, one request at a time tests the object
- * store, and all other requests fail at once. Therefore an object store that does not respond does not block all jobs
- * of the service.
+ * store, and all other requests fail at once. Otherwise an object store that does not respond would block all jobs of
+ * the service.
  */
 const PROBE_EVERY_MS = 1_000
 const SIGNATURE_S = 300
 /**
- * Sets the maximum number of bytes that the service reads of an error response of the object store, to find the error
- * code.
+ * Sets how many bytes of an error response the service reads to find the object store's error code.
  */
 const ERROR_BYTES_MAX = 4_096
 const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const
@@ -109,8 +108,8 @@ export function openObjectStore(
   }
 
   /**
-   * Runs one request to the object store. The function sends a failed request once more, because the cause may only be
-   * the end of a kept-alive connection.
+   * Sends one request to the object store. If the request fails, the function sends it once more, because the store may
+   * only have closed a kept-alive connection.
    */
   const use = async (
     operation: StoreOperation,
@@ -144,8 +143,7 @@ export function openObjectStore(
         if (OWN_ERRORS.some((own) => error instanceof own)) throw error
         // The log must not contain Bun's error object, because the error object contains the signed URL of the object.
         reason = (error as { code?: string }).code ?? (error as Error).name
-        // The function does not repeat a request after a time-out, because a second time-out would double the caller's
-        // waiting time.
+        // The function does not repeat a request after a timeout, because the caller would then wait twice as long.
         if ((error as Error).name === 'TimeoutError') break
       }
     }
@@ -179,21 +177,21 @@ export const openStoreOf = (
   settings === null ? null : openObjectStore(settings, request, log, options)
 
 /**
- * Tells why a response of the object store counts as an outage. A missing bucket also counts as an outage. @returns
+ * Tells why a response of the object store counts as an outage, for example because the bucket is missing. @returns
  * null if the response is a normal result of the operation.
  */
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null
   const code = /<Code>(\w{1,64})<\/Code>/.exec(body.toString('latin1'))?.[1] ?? ''
-  // A 404 means a missing object only with the error code of the object store, because a proxy before the object store
-  // may also answer 404.
+  // A proxy in front of the object store may also answer 404. Therefore a 404 means a missing object only if the
+  // response holds the object store's own error code.
   if (status === 404 && operation !== 'put' && code === 'NoSuchKey') return null
   return `${status} ${code}`.trim()
 }
 
 /**
- * Returns the error for a refusal that concerns only this object. @returns null if the refusal counts as an outage of
- * the object store. For example, the credentials may not write any object.
+ * Returns the error for a refusal that concerns only this object. @returns null if the refusal concerns every object,
+ * for example because the credentials may not write. Such a refusal counts as an outage of the object store.
  */
 function ownRefusal(operation: StoreOperation, status: number, refused: string): Error | null {
   if (operation === 'remove' && isFinal(status)) {
@@ -207,14 +205,14 @@ function ownRefusal(operation: StoreOperation, status: number, refused: string):
 
 /**
  * Tells whether an error response concerns only its own request. The codes 404, 408 and 429 mean that the whole object
- * store, or a proxy before it, cannot answer now.
+ * store, or a proxy in front of it, cannot answer now.
  */
 const isFinal = (status: number): boolean =>
   status >= 400 && status < 500 && ![404, 408, 429].includes(status)
 
 /**
- * Reports that an object in the object store is longer than its database row states. If an object is too long, another
- * program must have written the object.
+ * Reports that an object in the object store is longer than its database row states. Only another program can have
+ * written such an object.
  */
 export class TooLongError extends Error {}
 

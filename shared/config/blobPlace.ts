@@ -1,13 +1,13 @@
 /** Describes the bucket that BLOB_STORE names. */
 export type BlobPlace = {
   bucket: string
-  /** Holds the common first part of every object name in the bucket. */
+  /** Holds the prefix with which every object name in the bucket begins. */
   prefix: string
   endpoint: string
   region: string
   /**
-   * Tells whether the host name in an object's URL contains the name of the bucket. Otherwise the path of the URL
-   * begins with the name of the bucket.
+   * Tells whether the host name in an object's URL contains the bucket's name. Otherwise the path of the URL begins
+   * with the bucket's name.
    */
   virtualHosted: boolean
 }
@@ -42,8 +42,8 @@ export function parseBlobStore(text: string): BlobPlace | null {
 }
 
 /**
- * Tells whether a URL can be the endpoint of an object store. The endpoint URL must contain no credentials, because the
- * service logs URLs. Separate environment variables hold the credentials.
+ * Tells whether a URL can be the endpoint of an object store. The URL must contain no credentials, because the service
+ * logs URLs. The credentials are in separate environment variables.
  */
 function isEndpoint(text: string): boolean {
   if (!URL.canParse(text)) return false

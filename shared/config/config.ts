@@ -27,15 +27,15 @@ export const withoutEmpty = (env: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
 
 /**
- * Sets how many times higher the facilitator's limit on requests per minute is than the general limit. The
- * facilitator's limit is higher, because a sale takes two calls to the facilitator and a 429 after the seller's work
- * would lose the sale.
+ * Sets how many times higher the facilitator's limit on requests per minute is than the general limit. A sale takes two
+ * calls to the facilitator. If the second call got 429 after the seller's work, the seller would lose the sale.
  */
 const FACILITATOR_FACTOR = 6
 /**
  * Sets how many times higher the limit on all redeem calls is than the limit on new payments. A call with a worthless
- * header costs 2 to 3 ms of CPU together with its client. Therefore 40 such calls a second take an eighth of a core. With the default limit, a stranger must send 40 requests a second to a seller's paywall before the service
- * refuses payments of others.
+ * header costs 2 to 3 ms of CPU, including its client. Therefore 40 such calls a second take an eighth of a core. With
+ * the default limit, an attacker must send 40 requests a second to a seller's paywall before the service refuses
+ * payments of others.
  */
 const REDEEM_FACTOR = 12
 /**
@@ -43,7 +43,10 @@ const REDEEM_FACTOR = 12
  * console sends several requests, and repeats some of them every few seconds.
  */
 const CONSOLE_FACTOR = 10
-/** Sets the lowest limit on console requests of one person, so that the console works if agents have a low limit. */
+/**
+ * Sets the lowest limit on console requests of one person. With this minimum, the console works even if the operator
+ * sets a low limit for agents.
+ */
 const CONSOLE_LEAST = 600
 
 /** Writes `host:port`. An IPv6 address has brackets: `[::1]:3000`. */
@@ -58,8 +61,7 @@ const baseUrl = ({ BASE_URL: given, HOST, PORT }: z.output<typeof variables>): s
   given === undefined ? `http://${hostPort(HOST, PORT)}` : new URL(given).href.replace(/\/+$/, '')
 
 /**
- * Lists the environment variables that hold keys. A process that does not use a key does not even read the key's
- * variable.
+ * Lists the environment variables that hold keys. A process reads the variable of a key only if it uses the key.
  */
 const KEYS = [
   'MASTER_KEYS',
@@ -96,8 +98,8 @@ export function readConfig(
   const given = withoutEmpty(env)
   for (const name of KEYS) if (!secrets.includes(name)) delete given[name]
   const unreadable = variables.safeParse(given).error?.issues ?? []
-  // The function reports only the first issue of each variable, because a variable with a list has an issue for each
-  // item.
+  // The function reports only the first issue of each variable, because a variable that holds a list has an issue for
+  // each item.
   const faults = Map.groupBy(unreadable, (issue) => String(issue.path[0]))
     .values()
     .map(([first]) => describeIssue(first!, given))
@@ -203,8 +205,8 @@ const QUORUM = 2
 const DEVNET_PORT = 8545
 
 /**
- * Tells whether the process uses the devnet of `npm start`. Production has no devnet, even in a process without an RPC
- * URL.
+ * Tells whether the process uses the devnet of `npm start`. Production never uses the devnet, even if no RPC URL is
+ * set.
  */
 const isDevnet = ({ RPC_URL, NODE_ENV }: z.output<typeof variables>): boolean =>
   RPC_URL === undefined && NODE_ENV !== 'production'

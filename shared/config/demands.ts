@@ -1,5 +1,5 @@
 /**
- * Checks the rules whose result depends on other settings, on production, or on the process that reads the settings.
+ * Checks the rules that concern several settings at once, only production, or only some processes.
  */
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
@@ -21,8 +21,7 @@ export const holdsDevnetKey = (keys: readonly string[]): boolean =>
 /**
  * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix all broken
  * rules at once.
- * @param secrets lists the secrets that the process uses. In production, the operator must set every secret of the
- * process.
+ * @param secrets lists the secrets that the process uses. In production the operator must set all of them.
  */
 export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): Fault[] {
   const isProduction = values.NODE_ENV === 'production'

@@ -7,15 +7,15 @@ export type Misspelt = { name: string; nearest: string }
 const KNOWN = [...Object.keys(variables.shape), ...Object.keys(mcpVariables.shape)]
 
 /**
- * Limits the differences between a variable's name and a setting to one change in every CHARS_PER_CHANGE characters.
- * CHANGES_MAX limits the differences altogether. A name with more differences does not count as misspelt, so HOME,
- * which a shell sets, is no misspelling of HOST.
+ * Limits how much a variable's name may differ from a setting's name: one changed character in every CHARS_PER_CHANGE
+ * characters, and at most CHANGES_MAX in all. With more differences the name does not count as misspelt. Therefore
+ * HOME, which a shell sets, is no misspelling of HOST.
  */
 const CHARS_PER_CHANGE = 4
 const CHANGES_MAX = 3
 /**
- * Sets the maximum length of a variable name that the check compares with the settings. The environment may contain
- * longer variable names, but no setting has a longer name.
+ * Sets the maximum length of a variable name that the check compares with the settings. No setting has a longer name,
+ * but the environment may contain longer names of other programs.
  */
 const NAME_CHARS_MAX = 40
 
@@ -35,7 +35,7 @@ export const misspeltVariables = (env: Record<string, string | undefined>): Miss
       if (nearest === undefined || nearest.distance > most) return []
       return [{ name, nearest: nearest.name }]
     })
-    // If the similar setting also has a value, the variable is no misspelling of the setting.
+    // If the environment also holds the correctly written setting, the similar variable does not count as misspelt.
     .filter(({ nearest }) => (env[nearest] ?? '') === '')
 
 export const misspeltLine = ({ name, nearest }: Misspelt): string =>

@@ -33,8 +33,8 @@ export const SECRETS_OF: Record<Part, readonly Secret[]> = {
 }
 
 /**
- * Names the secret that belongs to the setting BLOB_STORE. BLOB_PARTS lists the processes that read or write large
- * contents of mail.
+ * Names the secret for the setting BLOB_STORE. BLOB_PARTS lists the processes that read or write large contents of mail
+ * and therefore need this secret.
  */
 export const BLOB_SECRET = 'S3_SECRET_ACCESS_KEY'
 const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']

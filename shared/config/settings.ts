@@ -27,8 +27,8 @@ export type Config = {
     maxConnections: number
     maxConnectionsPerIp: number
     /**
-     * Holds the maximum number of messages that one network may send in a minute. The field `messagesPerInbox` holds
-     * the maximum number of messages that one inbox may receive in a minute. The value 0 means no limit.
+     * Holds the maximum number of messages a minute that one network may send. The field `messagesPerInbox` holds the
+     * maximum number that one inbox may receive. The value 0 means no limit.
      */
     messagesPerIp: number
     messagesPerInbox: number
@@ -59,8 +59,8 @@ export type Config = {
   databaseReplicaUrl: string | null
   databasePoolSize: number
   /**
-   * Holds the object store for large contents of mail. Null means that the database holds the large contents of mail,
-   * or that the process does not use large contents of mail.
+   * Holds the object store for large contents of mail. Null means that the database holds these contents, or that the
+   * process does not use them.
    */
   blobStore: BlobStoreSettings | null
   mailDomain: string
@@ -109,13 +109,13 @@ export type Config = {
     deniedPayees: readonly string[]
   }
   /**
-   * Holds the Ed25519 seeds of the receipt keys. The first receipt seed in the list signs the receipts. Undefined means
-   * that the process generates one receipt seed (in development only).
+   * Holds the Ed25519 seeds of the receipt keys. The first seed in the list signs receipts. Undefined means that the
+   * process generates a seed, which happens only in development.
    */
   receiptSeeds: readonly ReceiptSeed[] | undefined
   /**
-   * Holds the master keys. The first master key encrypts new secrets. Undefined means that the process generates one
-   * master key (in development only).
+   * Holds the master keys. The first master key encrypts new secrets. Undefined means that the process generates a
+   * master key, which happens only in development.
    */
   masterKeys: readonly MasterKey[] | undefined
   /** Holds the lowest price in atomic USDC that a seller may set for an endpoint. The value 0 allows every price. */
@@ -134,8 +134,8 @@ export type Config = {
    */
   company: { issuer: string; clientId: string; clientSecret: string | null } | null
   /**
-   * Holds the usage limits. The limit on requests counts for each identity, and the limit on failed authentications for
-   * each IP address. The value 0 turns a limit off.
+   * Holds the usage limits. The service counts requests for each identity, and failed authentications for each IP
+   * address. The value 0 turns a limit off.
    */
   limits: {
     requestsPerMinute: number
@@ -157,9 +157,9 @@ export type Config = {
     /** Holds the maximum number of bytes of mail that a project may store. Null means no limit. */
     storageBytes: number | null
     /**
-     * Limits the number of payments that the service may accept for settlement for one project in a UTC day. The field
-     * `dailyGas` limits the gas that the transactions of these payments use in a UTC day. The calls of the project's
-     * purse have their own count of gas with the same limit. Null means no limit.
+     * Limits how many payments of one project the service may accept for settlement in a UTC day. The field `dailyGas`
+     * limits the gas of these settlements in a UTC day. The gas for calls of the project's purse counts separately,
+     * with the same limit. Null means no limit.
      */
     dailySettlements: number | null
     dailyGas: number | null
@@ -172,7 +172,8 @@ export type Config = {
   }
   /**
    * Holds the number of days for which the service keeps rows of each retention class. Null means that the default
-   * number of days applies. Only the retention settings of the worker processes take effect.
+   * number of days applies. Only the settings of the worker processes take effect, because these processes remove the
+   * rows.
    */
   retention: RetentionSettings
   /** Tells whether webhooks and sellers' endpoints may be at private addresses (in development). */
@@ -189,16 +190,15 @@ export type Config = {
    */
   outsideUrl: string
   /**
-   * Selects which fields the API responses contain. The value `full` adds message fields that are not part of the API's
-   * specification.
+   * Selects which fields the API responses contain. With `full`, the responses also hold message fields that the API's
+   * specification does not define.
    */
   answers: 'standard' | 'full'
   /**
-   * Holds the token that a request of `/metrics` must contain. Undefined means that a request of `/metrics` needs no
-   * token.
+   * Holds the token that a request for `/metrics` must contain. Undefined means that `/metrics` needs no token.
    */
   metricsToken: string | undefined
-  /** Holds the base URL of an OTLP collector. Null means that the service traces no request. */
+  /** Holds the base URL of an OTLP collector. Null means that the service does not trace requests. */
   traceEndpoint: string | null
   logLevel: string
 }

@@ -9,8 +9,8 @@ import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.t
 import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
 /**
- * Creates a schema for a whole number. The error message of the schema names the range of allowed values, because the
- * messages of zod do not name the range. A blank text is refused, because JavaScript reads it as 0, which turns a limit
+ * Creates a schema for a whole number. The schema writes its own error message, because the messages of zod do not name
+ * the allowed range. The schema refuses a blank text, because JavaScript reads such a text as 0, and 0 turns a limit
  * off.
  */
 const whole = (min: number, max: number) => {
@@ -251,7 +251,7 @@ export const variables = z.object({
   DAILY_GAS_LIMIT: whole(0, 1e15).default(10_000_000_000),
   DAILY_TEXT_MB: whole(0, 1_000_000_000).default(1_024),
   DAILY_TEXT_SECONDS: whole(0, 1_000_000_000).default(3_600),
-  // The default of DAILY_SEND_LIMIT is slightly above 288,000 recipients a day, which a project reaches with 200
+  // The default of DAILY_SEND_LIMIT is slightly above 288,000 recipients a day. A project reaches 288,000 with 200
   // requests a minute and one recipient in each request.
   DAILY_SEND_LIMIT: whole(0, 1_000_000_000).default(300_000),
   ALLOW_PRIVATE_NETWORKS: z

@@ -26,7 +26,7 @@ const NAMES_MAX = 3
 
 /**
  * Judges whether peers accept a TLS certificate, and whether the certificate expires soon.
- * @param isDemanded tells whether the clients of this server refuse a certificate of an unknown certificate authority.
+ * @param isDemanded tells whether clients refuse this server's certificate if an unknown authority has issued it.
  * @param fix is the line in the settings with which the operator gives the server another certificate.
  */
 export function judgeCertificate({

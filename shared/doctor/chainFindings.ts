@@ -85,7 +85,10 @@ export function judgeNodes(nodes: readonly NodeFacts[], quorum: number): Finding
   ]
 }
 
-/** Decides whether the newest block of the chain is recent enough. */
+/**
+ * Judges whether the newest block of the chain is recent enough. An old block means that the node lags or that the
+ * chain stands still.
+ */
 export function judgeHead({ number, ageS }: { number: bigint; ageS: number }): Finding {
   const found = `block ${number}, ${ageS} s old`
   if (ageS > HEAD_BROKEN_S) return broken('head', found, RPC_FIX)
@@ -109,8 +112,8 @@ export function judgeToken(network: UsdcNetwork, token: TokenFacts): Finding {
 }
 
 /**
- * Judges whether the chain node knows past states of the chain. The service needs past states to find a payment that a
- * reorganisation of the chain moved to another block.
+ * Judges whether the chain node knows past states of the chain. A reorganisation may move a payment to another block,
+ * and the service finds this block only in past states.
  */
 export const judgeOldState = (blocks: number, isKnown: boolean): Finding =>
   isKnown

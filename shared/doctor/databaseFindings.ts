@@ -8,14 +8,14 @@ export type DatabaseFacts = {
   version: string
   /** Holds the version of the database server, in the format of `server_version_num`. */
   versionNumber: number
-  /** Holds the latency of an empty SQL statement. */
+  /** Holds the time that the database server takes for an empty SQL statement. */
   latencyMs: number
   synchronousCommit: string
   maxConnections: number
   reservedConnections: number
   /** Counts all open connections to the database server. */
   connections: number
-  /** Holds the number of connections that the running processes of the service may open. */
+  /** Holds the maximum number of database connections that the running processes of the service may open together. */
   neededConnections: number
   pendingMigrations: number
   /** Holds the time of this machine's clock minus the time of the database server's clock. */
@@ -40,7 +40,7 @@ const BACKUP_WARNING_MS = 25 * HOUR_MS
 const ARCHIVE_WARNING_MS = HOUR_MS
 /**
  * Lists the values of synchronous_commit with which a committed transaction survives the loss of the primary. With
- * `remote_write`, a committed transaction is lost only if both machines lose power at once.
+ * `remote_write`, a transaction is lost only if both machines lose power at once.
  */
 const DURABLE = ['on', 'remote_apply', 'remote_write']
 
@@ -101,7 +101,7 @@ function judgeStandby({ name, lagBytes, lagMs }: DatabaseFacts['standbys'][numbe
     : ok(`standby ${name}`, found)
 }
 
-/** Decides whether the database replica for list requests is recent enough. */
+/** Judges whether the database replica is recent enough to answer list requests. */
 export function judgeReplica(replica: { lagBytes: bigint } | 'away' | 'primary'): Finding {
   const check = 'DATABASE_REPLICA_URL'
   const fix = 'DATABASE_REPLICA_URL=   # the primary then answers lists'
@@ -158,8 +158,8 @@ export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null
 }
 
 /**
- * Judges whether a test object could be written, read and deleted in the object store. @param failed is the failed step
- * of the object store's test. Null means that every step of the test succeeded.
+ * Judges a test in which the service writes, reads and deletes an object in the object store. @param failed is the step
+ * that failed. Null means that every step succeeded.
  */
 export const judgeBlobStore = (
   failed: { step: 'written' | 'read' | 'deleted'; reason: string } | null,

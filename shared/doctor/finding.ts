@@ -1,6 +1,6 @@
 /**
- * Defines the findings of the doctor (the service's self-check). Each finding is about one condition that must be right
- * before strangers can send mail, pay and get replies.
+ * Defines the findings of the doctor (the service's self-check). Each finding is about one condition for the service to
+ * receive mail, take payments and send replies.
  */
 
 /** Lists the areas of findings in the order in which the table of the doctor (the self-check) shows them. */
@@ -37,7 +37,7 @@ export type Finding = {
   fix?: string
 }
 
-/** Returns the functions that make the findings of the doctor (the service's self-check) for one area. */
+/** Returns three functions that make the doctor's findings (the results of the self-check) for one area. */
 export const findingsIn = (area: Area) => ({
   ok: (check: string, found: string): Finding => ({ area, check, found, verdict: 'ok' }),
   warning: (check: string, found: string, fix?: string): Finding =>

@@ -9,8 +9,8 @@ const SILENT_DNS = 'the name servers did not answer'
 const DNS_FIX = 'DNS_SERVERS=1.1.1.1,9.9.9.9'
 
 /**
- * Reports that a DNS query got no response. If DNS sends no response, the doctor (the self-check) does not know whether
- * the DNS record exists.
+ * Reports that a DNS query got no response. Without a response, the doctor (the self-check) does not know whether the
+ * DNS record exists.
  */
 export const dnsAway = (area: Finding['area'], check: string): Finding =>
   findingsIn(area).warning(check, SILENT_DNS, DNS_FIX)
@@ -92,8 +92,8 @@ export type Reached = 'answered' | 'refused' | 'silent' | 'unreachable'
 const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
 
 /**
- * Judges whether strangers can reach the SMTP listener at one public address of this service. The verdict comes from a
- * test on this machine.
+ * Judges whether other mail hosts can reach the SMTP listener at one public address of this service. This machine
+ * itself makes the test.
  * @param local tells whether the SMTP listener responds at SMTP_HOST and SMTP_PORT. Null means that the process does
  * not know SMTP_HOST and SMTP_PORT, because the SMTP listener runs on another machine.
  */
@@ -121,8 +121,8 @@ export function judgeListener({
     reached === 'silent'
       ? `no answer on port ${port}: a firewall drops it, or the network does not lead back here`
       : `there is no way to port ${port}`
-  // Many networks do not route a packet to their own public address. Therefore only a host outside the network can
-  // reliably test whether the SMTP port is reachable.
+  // Many networks do not route a packet to their own public address. Therefore only a host outside the network can tell
+  // for certain whether the SMTP port is reachable.
   const fix = `nc -vz ${address} ${port}   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP`
   return local?.reached === 'answered' ? warning(check, found, fix) : broken(check, found, fix)
 }

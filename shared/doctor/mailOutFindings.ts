@@ -171,9 +171,8 @@ export function tagOf(text: string, name: string): string {
 /**
  * Makes the finding of the doctor (the service's self-check) about the DMARC record of a domain (RFC 9989). The DKIM
  * signatures of a domain's mail name the domain itself, so these signatures are aligned in the sense of DMARC.
- * @param found holds the DMARC records of the domain, or of its nearest parent domain with DMARC records. The field
- * `at` is the DNS name at which these DMARC records stand. The DNS tree walk of DMARC goes from the domain to its
- * parent domains.
+ * @param found holds the DMARC records of the domain, or of its nearest parent domain with such records. The field `at`
+ * is the DNS name of these records. DMARC walks up the DNS tree from the domain to its parent domains.
  * @param unconfirmed lists the hosts in the tag `rua` that do not confirm that they accept reports for the domain.
  */
 export function judgeDmarc({

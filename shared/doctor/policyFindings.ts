@@ -64,7 +64,7 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   const { mode, maxAgeS, coversUs } = policy
   if (!coversUs && mode !== 'none') {
     // A sender that follows an `enforce` policy delivers mail only to the hosts in the policy. If the policy lacks this
-    // service's mail host, such senders cannot deliver mail.
+    // service's mail host, this sender cannot deliver mail here.
     const found = `it does not name ${mailHostname}`
     return mode === 'enforce' ? broken(check, found, wanted) : warning(check, found, wanted)
   }
@@ -113,8 +113,8 @@ export type CaaRecord = { tag: string; value: string }
 
 /**
  * Judges whether the CAA records allow the issuer of a certificate to renew the certificate.
- * @param set holds the CAA records that apply to the name. The CAA records that apply belong to the name itself, or to
- * the nearest parent domain with CAA records. Null means that neither the name nor a parent domain has CAA records.
+ * @param set holds the CAA records that apply to the name. These are the records of the name itself, or of the nearest
+ * parent domain with CAA records. Null means that neither has CAA records.
  * @param issuer is the name of the organisation that issued the certificate. If `issuer` is empty, the doctor (the
  * self-check) has seen no certificate.
  */

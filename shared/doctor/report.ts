@@ -20,7 +20,7 @@ export type SectionFindings = Partial<Record<Section, Finding[]>>
 
 /**
  * Sets the time after which a doctor's report (the result of the self-check) no longer waits for the findings of a
- * section. Every check for the report ends within half of REPORT_LIMIT_MS.
+ * section. Every check for a section ends within half of this time.
  */
 export const REPORT_LIMIT_MS = 30_000
 

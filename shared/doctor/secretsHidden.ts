@@ -2,8 +2,8 @@ import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
 /**
- * Sets how many characters a secret must have at least so that the doctor's report (the result of the self-check) hides
- * it. A shorter text could occur in the report by chance.
+ * Sets the minimum length of a secret that the doctor's report (the result of the self-check) hides. A shorter text
+ * could occur in the report by chance.
  */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'
@@ -49,8 +49,8 @@ function decoded(part: string): string {
 }
 
 /**
- * Removes the given secrets from the findings. The removal is only an additional protection, because no finding should
- * contain a secret.
+ * Removes the given secrets from the findings. No finding should contain a secret, so this is only an additional
+ * protection.
  */
 export const withoutSecrets = (
   findings: readonly Finding[],

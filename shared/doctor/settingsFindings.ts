@@ -49,7 +49,7 @@ function defaultOf(variable: string): string | undefined {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
 }
 
-/** Judges whether a service with the given settings is suitable for other people's mail and money. */
+/** Judges whether a service with the given settings is safe for the mail and money of other people. */
 export function judgeProduction({
   production,
   chain,

@@ -151,7 +151,10 @@ export type ServedDomain = {
   claim: DomainClaim | null
 }
 
-/** Lists the DNS records of a domain in a useful order for the operator. */
+/**
+ * Lists the DNS records that a domain of the service needs: first for its ownership, then for inbound mail, outbound
+ * mail and reports.
+ */
 export function recordsOf(
   { domain, dkim, claim }: ServedDomain,
   settings: ZoneSettings,

@@ -1,7 +1,7 @@
 /**
  * Describes the id of an event, which consists of the event's number in the project and the event's time. A database
- * that was restored from a backup assigns the numbers of lost events to new events. The time in the event id
- * distinguishes two events with the same number.
+ * that was restored from a backup reuses the numbers of the lost events. The time distinguishes two events with the
+ * same number.
  */
 export type EventPosition = {
   seq: bigint

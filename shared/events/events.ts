@@ -12,7 +12,8 @@ export const EVENT_SCOPES = {
   // The event `attachment.read` says that the text of an attachment is now available, or will never be available.
   'attachment.read': 'mail:read',
   'message.held': 'mail:read',
-  // The event `message.rejected` says that the owner rejected an outgoing message, or that nobody decided in time.
+  // The event `message.rejected` says that the owner rejected an outgoing message, or that the time for the owner's
+  // decision ended.
   'message.rejected': 'mail:read',
   'message.sent': 'mail:read',
   'message.failed': 'mail:read',
@@ -30,7 +31,8 @@ export const EVENT_SCOPES = {
   'purse.refunded': 'purse:read',
   // The event `purse.refused` says that the purse (a project's spending wallet) did not sign a payment.
   'purse.refused': 'purse:read',
-  // The event `purse.asked` says that a payment waits for the owner's decision.
+  // The event `purse.asked` says that a payment of the purse (a project's spending wallet) waits for the owner's
+  // decision.
   'purse.asked': 'purse:read',
   // The event `purse.warned` says that a spending mandate has used 80 or 95 % of one of its limits.
   'purse.warned': 'purse:read',
@@ -42,8 +44,8 @@ export type EventType = keyof typeof EVENT_SCOPES
 export const EVENT_TYPES = Object.keys(EVENT_SCOPES) as EventType[]
 
 /**
- * Describes the data of a message event. The data of a message event omit the text of the message, which the API
- * operation get-message returns.
+ * Describes the data of a message event. These data omit the text of the message, which the API operation get-message
+ * returns.
  */
 export type MessageEventData = {
   messageId: string
@@ -115,8 +117,7 @@ type PaymentEventData = {
 }
 
 /**
- * Describes the data of the event about a use of a secret. The data of this event contain only the status of the HTTP
- * response.
+ * Describes the data of the event about a use of a secret. Of the HTTP response, these data contain only the status.
  */
 export type UseEventData = {
   useId: string
@@ -124,12 +125,15 @@ export type UseEventData = {
   state: 'answered' | 'failed' | 'unknown'
   method: string
   host: string
-  /** Holds the URL path of the request with the secret, with placeholders and without the query. */
+  /**
+   * Holds the URL path of the request that contained the secret. The path shows placeholders in place of the secret,
+   * and has no query.
+   */
   path: string
   statusCode: number | null
 }
 
-/** Describes the data of a purchase event. The data of a purchase event leave out the seller's texts. */
+/** Describes the data of a purchase event. These data omit the texts that the seller wrote. */
 export type PurchaseEventData = {
   purchaseId: string
   host: string

@@ -1,12 +1,14 @@
 import type { MessageEventData } from './events.ts'
 
 /**
- * Marks the end of a shortened subject in an event that does not hold the whole sender, recipients and subject of its
- * message.
+ * Marks the end of a shortened subject in an event. A long message has only a part of its sender, recipients and
+ * subject in its event.
  */
 const CUT_MARK = '…'
 
-/** Tells whether an event may lack a part of the sender, the recipients or the subject of its message. */
+/**
+ * Tells whether an event may lack a part of its message's sender, recipients or subject, because these texts are long.
+ */
 export const mayBeCut = ({ subject }: MessageEventData): boolean => subject.endsWith(CUT_MARK)
 
 /**
@@ -26,7 +28,7 @@ const JSON_BYTES = 4
 const costOf = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text) + JSON_BYTES, 0)
 
-/** Returns the first texts of a list that together cost at most `maxBytes`. */
+/** Returns the first texts of a list whose JSON has together at most `maxBytes` bytes. */
 function firstOf(texts: readonly string[], maxBytes: number): string[] {
   let cost = 0
   const end = texts.findIndex((text) => {
@@ -36,9 +38,11 @@ function firstOf(texts: readonly string[], maxBytes: number): string[] {
   return end === -1 ? [...texts] : texts.slice(0, end)
 }
 
-/** Returns the longest start of a text that has at most `maxBytes` bytes, without a part of a character. */
+/**
+ * Returns the longest start of a text that has at most `maxBytes` bytes. The function never cuts inside a character.
+ */
 function startOf(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text).subarray(0, Math.max(0, Math.floor(maxBytes)))
-  // With `stream`, the decoder leaves out an incomplete character at the end.
+  // With the option `stream`, the decoder leaves out an incomplete character at the end.
   return new TextDecoder().decode(bytes, { stream: true })
 }

@@ -33,9 +33,9 @@ export function nextWebhookDelayS(attempt: number): number | null {
  * Decides by the receiver's HTTP response whether a webhook delivery has succeeded, has failed, or needs another
  * attempt.
  *
- * @param status is the HTTP status of the receiver's response. Null means that a time-out or a network error prevented
- * the response. The service never follows a redirect, and a redirect counts as 4xx. The statuses 408 and 429 end the
- * delivery like any other 4xx.
+ * @param status is the HTTP status of the receiver's response. Null means that a timeout or a network error prevented
+ * the response. The service never follows a redirect, so a redirect ends the delivery like a 4xx status. The statuses
+ * 408 and 429 also end the delivery.
  */
 export function webhookVerdict(status: number | null): WebhookVerdict {
   if (status === null) return 'retry'

@@ -15,7 +15,7 @@ export type SignWebhookParameters = {
  * Signs a webhook body.
  *
  * @returns the value of the header `X-Service-Signature`: `sha256=` and 64 lower-case hex digits.
- * @throws RangeError if the secret is empty, because anyone could sign with an empty secret.
+ * @throws RangeError if the secret is empty, because anybody could then make the signature.
  */
 export function signWebhook({ secret, body }: SignWebhookParameters): string {
   if (secret === '') throw new RangeError('secret must not be empty')
@@ -34,8 +34,8 @@ export function verifyWebhookSignature({
 }: SignWebhookParameters & { header: string | null }): boolean {
   const expected = signWebhook({ secret, body })
   if (header === null || header.length !== expected.length) return false
-  // The loop compares all digits of the signature, because the time of an early exit would reveal the number of
-  // matching digits.
+  // The loop compares all digits of the signature. If it stopped at the first wrong digit, its duration would reveal
+  // the number of matching digits.
   let difference = 0
   for (let index = 0; index < expected.length; index++) {
     difference |= expected.charCodeAt(index) ^ header.charCodeAt(index)

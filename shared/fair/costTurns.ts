@@ -9,21 +9,21 @@ type Waiting = { sharers: readonly string[]; tasks: WaitingTask[] }
 
 type Limits = {
   /**
-   * Limits how many tasks of one sharer (such as an inbox) run at once. Each task has a list of sharers. The first
-   * number limits the first sharer in the list, and so on. A sharer without a number has no separate limit.
+   * Limits how many tasks of one sharer (such as an inbox) run at once. The first number limits the first sharer in a
+   * task's list of sharers, and so on. A sharer without a number has no separate limit.
    */
   perSharer?: readonly number[]
   /**
-   * Sets the maximum number of tasks that wait in {@link CostTurns.runInPlace}. A task needs one of these waiting
-   * places.
+   * Sets the maximum number of tasks that may wait in {@link CostTurns.runInPlace}. Each waiting task takes one of
+   * these places.
    */
   placesMax?: number
 }
 
 /**
- * Runs only a limited number of tasks at the same time. The next task to run belongs to the sharers (such as inboxes
- * and sending networks) that have caused the least cost so far. Tasks of the same sharers (such as inboxes) run in the
- * order in which they arrived.
+ * Runs only a limited number of tasks at the same time. A task has sharers, such as an inbox and a sending network. The
+ * task whose sharers have caused the least cost so far runs next. Tasks of the same sharers run in the order in which
+ * they arrived.
  */
 export class CostTurns {
   readonly #costs: Costs
@@ -32,8 +32,8 @@ export class CostTurns {
   /** Counts the running tasks of each sharer (such as an inbox) that has a separate limit. */
   readonly #running = new Map<string, number>()
   /**
-   * Holds the tasks that wait until they may run. Waiting tasks of the same inboxes and sending networks (their
-   * "sharers") form one group.
+   * Holds the tasks that wait until they may run. Waiting tasks with the same sharers (such as one inbox and one
+   * sending network) form one group.
    */
   readonly #waiting = new Map<string, Waiting>()
   #taken = 0
@@ -48,7 +48,7 @@ export class CostTurns {
 
   /**
    * Waits until a task of the given sharers (such as inboxes) may run.
-   * @param signal ends the wait. The task then gets no turn.
+   * @param signal ends the wait, so that the task never begins.
    * @returns a function that the caller calls when the task has ended, so that another task may run. A second call of
    * the returned function has no effect.
    * @throws the reason of the signal.
@@ -79,9 +79,9 @@ export class CostTurns {
   }
 
   /**
-   * Runs the task like {@link run}, but limits the number of waiting tasks to `placesMax` places. If all places are
-   * taken, the task replaces the waiting task with the highest cost, provided that this cost is higher than its own.
-   * Without such a replacement, the sharers whose tasks try again first would keep all places.
+   * Runs the task like {@link run}, but lets at most `placesMax` tasks wait. If all waiting places are taken, the task
+   * replaces the waiting task with the highest cost, provided that this cost is higher than its own. Without this
+   * replacement, the sharers whose tasks try again first would keep all places.
    * @returns false if a cheaper task replaced this task before it began, or if no place was free. The caller tries
    * again later.
    */
@@ -126,7 +126,7 @@ export class CostTurns {
     const [key, waiting] = this.#wait(sharers, task)
     const leave = () => {
       const at = waiting.tasks.indexOf(task)
-      // If the task is no longer in the queue, it has already got its turn, so the abort has no effect.
+      // A task that has left the queue may already run, so the abort has no effect on it.
       if (at === -1) return
       this.#take(key, waiting, at)
       reject(signal!.reason)
@@ -139,7 +139,7 @@ export class CostTurns {
     }
   }
 
-  /** @returns false if the task gets no waiting place, or if a cheaper task replaces it. */
+  /** @returns false if the task gets no waiting place, or if a cheaper task takes its place. */
   async #waitInPlace(sharers: readonly string[]): Promise<boolean> {
     const isFull = this.#placed >= this.#limits.placesMax
     if (isFull && !this.#sendAwayAbove(this.#costs.of(sharers))) return false
@@ -162,8 +162,8 @@ export class CostTurns {
   }
 
   /**
-   * Removes the task with the highest cost from the waiting places. @returns false if no task in a waiting place costs
-   * more than `ms`.
+   * Removes the task with the highest cost from the waiting places. @returns false if no waiting task costs more than
+   * `ms` milliseconds.
    */
   #sendAwayAbove(ms: number): boolean {
     let heaviest: [string, Waiting, number] | undefined

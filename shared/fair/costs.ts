@@ -1,22 +1,21 @@
 /** Sets the time in which the recorded cost of a sharer (such as an inbox) falls to half. */
 const HALF_LIFE_MS = 30_000
 /**
- * Sets the maximum number of sharers (such as inboxes and sending networks) that have a recorded cost. The number is
- * limited, because a stranger may send from many addresses. Above the limit, the service forgets the costs of half of
- * the sharers (such as inboxes), namely of the sharers with the lower costs.
+ * Sets the maximum number of sharers (such as inboxes and sending networks) whose cost the service records. The number
+ * is limited, because an attacker may send from many addresses. Above the limit, the service forgets the half of the
+ * sharers with the lower costs.
  */
 const SHARERS_MAX = 10_000
 /**
  * Holds the cost that a sharer (such as an inbox) may cause without losing priority. Above FREE_MS, each doubling of
- * the cost lowers the priority of the jobs of a sharer (such as an inbox) by one.
+ * the cost lowers the priority of the sharer's jobs by one.
  */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
 
 /**
- * Tells whether two jobs may run in one batch. Each parameter is the cost of a job's sharers (such as inboxes) in
- * milliseconds of work. Jobs with very different costs may not share a batch, because a cheap job must not wait for an
- * expensive job.
+ * Tells whether two jobs may run in one batch. Each parameter is the cost of one job's sharers, in milliseconds of
+ * work. Jobs with very different costs may not run together, because a cheap job must not wait for an expensive job.
  */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
 
@@ -24,10 +23,10 @@ type Cost = { ms: number; atMs: number }
 
 /**
  * Records the cost that sharers (such as inboxes and sending networks) have recently caused, in milliseconds of work.
- * Tasks of sharers (such as inboxes) with a lower cost run first, so a flood of mail waits behind all other mail. The
- * cost of a task is the sum of the costs of all its sharers (such as inboxes and sending networks). Therefore a sender
- * cannot lower the cost of a flood of mail by the use of many inboxes or many networks. For mail that a mail service
- * delivers over HTTP, only the inbox counts, because the sender's network is unknown.
+ * Tasks of sharers with a lower cost run first, so that a flood of mail waits behind all other mail. The cost of a task
+ * is the sum of the costs of all its sharers. Therefore a flood cannot become cheaper by the use of many inboxes or
+ * many networks. For mail that a mail service delivers over HTTP, only the inbox counts, because the sender's network
+ * is unknown.
  */
 export class Costs {
   readonly #costs = new Map<string, Cost>()

@@ -1,13 +1,12 @@
 /**
  * Sets the maximum number of sharers (such as inboxes) with a record of their processor time. When the processor budget
- * of a sharer (such as an inbox) is full again, the code deletes the record of the sharer.
+ * of a sharer is full again, the code deletes the record of this sharer.
  */
 const SHARERS_MAX = 10_000
 
 /**
- * Limits the processor time of each sharer, such as an inbox. A sharer (such as an inbox) may use `burstMs` of
- * processor time at once. After the burst, the sharer (such as an inbox) may use `perSecondMs` more processor time in
- * each second.
+ * Limits the processor time of each sharer, such as an inbox. A sharer may use `burstMs` of processor time at once. Its
+ * budget then grows by `perSecondMs` of processor time in each second.
  */
 export class CpuBudget {
   readonly #limits: { burstMs: number; perSecondMs: number }
@@ -48,8 +47,8 @@ export class CpuBudget {
   }
 
   /**
-   * Deletes the records of those sharers (such as inboxes) that have not used any of their budget. If the map is still
-   * full, the function deletes the record of the sharer whose last recorded work is the oldest.
+   * Deletes the records of those sharers (such as inboxes) whose budget is full again. If the map still has too many
+   * records, the function deletes the record with the oldest last work.
    */
   #forget(): void {
     for (const sharer of this.#used.keys())

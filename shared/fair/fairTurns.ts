@@ -1,15 +1,15 @@
 /**
- * Reports that a caller gets no turn, because too many callers of the same sharer (such as a network) wait, or because
- * the caller has waited too long.
+ * Reports that a caller gets no turn. Either too many callers of the same sharer (such as a network) wait, or the
+ * caller has waited too long.
  */
 export class NoTurnError extends Error {}
 
 type Waiter = { enter: () => void; refuse: () => void }
 
 /**
- * Gives a limited number of callers at a time the right to run, and divides this right fairly among sharers, such as
- * networks. The waiting sharers (such as networks) get the free turns in rotation. Therefore a sharer (such as a
- * network) with a thousand waiting callers delays another sharer by only one turn.
+ * Lets only a limited number of callers run at a time, and chooses fairly among their sharers, such as networks. The
+ * sharers with waiting callers take turns in rotation. Therefore a sharer with a thousand waiting callers delays
+ * another sharer by only one turn.
  */
 export class FairTurns {
   readonly #limits: { total: number; perSharer: number; waitingPerSharer: number }
@@ -25,14 +25,14 @@ export class FairTurns {
    * Sets the limits on turns.
    * @param limits holds three numbers. The field `total` limits how many callers run at once. The field `perSharer`
    * limits how many callers of one sharer (such as a network) run at once. The field `waitingPerSharer` limits how many
-   * callers of one sharer (such as a network) may wait.
+   * callers of one sharer may wait.
    */
   constructor(limits: { total: number; perSharer: number; waitingPerSharer?: number }) {
     this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }
   }
 
   /**
-   * Waits until the sharer (such as a network) gets one of the limited turns.
+   * Waits until the given sharer (such as a network) may run one more caller.
    * @returns a function that the caller calls when its work has ended, so that another caller may run.
    * @throws {NoTurnError}
    */
@@ -86,7 +86,7 @@ export class FairTurns {
     for (const [next, queue] of this.#waiting) {
       if (!this.#hasTurn(next)) continue
       const waiter = queue.shift()!
-      // When a caller of a sharer (such as a network) may run, the sharer goes to the end of the rotation.
+      // When a caller of a sharer (such as a network) begins to run, this sharer goes to the end of the rotation.
       this.#waiting.delete(next)
       if (queue.length > 0) this.#waiting.set(next, queue)
       this.#take(next)

@@ -1,7 +1,7 @@
 /**
- * When a limited resource is used up, chooses the piece of work that must end. The sharer (such as a network) with the
- * largest part of the resource must give up one piece of work. Therefore a new sharer (such as a network) gets a part
- * of the resource, even if many sharers already use all of the resource.
+ * When a limited resource is used up, chooses the piece of work that must end. The choice falls on the sharer (such as
+ * a network) that holds the most of the resource. Therefore a new sharer gets a part of the resource, even if many
+ * sharers already use all of it.
  * @param held returns the total amount of the resource that the sharer of a piece of work holds.
  * @param rank returns the rank of a piece of work among the pieces of work of the same sharer (such as a network). The
  * function chooses the piece of work with the highest rank.

@@ -11,8 +11,8 @@ export class MemoryShares {
   }
 
   /**
-   * Reserves memory for `bytes` bytes. If no sharer holds memory, the function grants a request of any size. @returns a
-   * function that gives the memory back, or null if the sharer gets no memory now.
+   * Reserves `bytes` bytes of memory. If no sharer holds memory, the function grants a request of any size. @returns a
+   * function that gives the memory back. Null means that the sharer gets no memory now.
    */
   take(sharer: string, bytes: number): (() => void) | null {
     if (!this.hasRoom(sharer, bytes)) return null
@@ -25,8 +25,8 @@ export class MemoryShares {
   }
 
   /**
-   * Tells whether a sharer would get memory for `bytes` bytes. @param freed maps each sharer to the bytes that it would
-   * give back before.
+   * Tells whether a sharer would get `bytes` bytes of memory. @param freed maps sharers to the bytes that they would
+   * first give back.
    */
   hasRoom(sharer: string, bytes: number, freed: ReadonlyMap<string, number> = new Map()): boolean {
     const left = (one: string, held: number) => held - (freed.get(one) ?? 0)

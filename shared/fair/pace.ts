@@ -1,21 +1,21 @@
 /**
- * Sets for how many sharers (such as networks) the code records the bytes that they have sent. Above the limit, the code
- * deletes the records of those sharers (such as networks) that need not wait.
+ * Sets the maximum number of sharers (such as networks) whose sent bytes the code records. Above the limit, the code
+ * deletes the records of those sharers that need not wait.
  */
 const SHARERS_MAX = 10_000
 
 /**
- * Limits the bytes a second that the service reads from each sharer, such as a network or a caller. If a sharer (such
- * as a network) sends faster, the reader waits, and TCP makes the sender wait. The limit only delays bytes and refuses
- * no bytes.
+ * Limits the bytes a second that the service reads from each sharer, such as a network or a caller. If a sharer sends
+ * faster, the service stops reading for a while, and TCP makes the sender wait. The limit only delays bytes and refuses
+ * none.
  */
 export class Pace {
   readonly #bytesPerS: number
   readonly #burstS: number
   readonly #nowMs: () => number
   /**
-   * Maps each sharer (such as a network) to the time until which the received bytes use up the allowed rate of the
-   * sharer. While this time lies in the future, the service reads no more bytes of the sharer (such as a network).
+   * Maps each sharer (such as a network) to the time from which the service reads further bytes of the sharer. Each
+   * received byte moves this time forward at the allowed rate.
    */
   readonly #paidAtMs = new Map<string, number>()
 
@@ -36,8 +36,8 @@ export class Pace {
   }
 
   /**
-   * Counts bytes that the given sharers (such as a network and an inbox) sent. @returns the milliseconds for which the
-   * service must wait before it reads more bytes of the sharers.
+   * Counts bytes that the given sharers (such as a network and an inbox) have sent. @returns the milliseconds for which
+   * the service must wait before it reads more bytes from them.
    */
   take(sharers: Iterable<string>, bytes: number): number {
     if (this.#bytesPerS === 0) return 0

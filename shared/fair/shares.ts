@@ -1,11 +1,10 @@
 /**
- * Sets the shortest time in milliseconds after which a job that got no slot (a place in the worker pool) asks for a
- * slot again.
+ * Sets the shortest time in milliseconds before a refused job asks again for a slot (a place in the worker pool).
  */
 const RETURN_MS = 250
 /**
  * Sets the minimum number of milliseconds between the next tries of two refused jobs of the same sharer (such as an
- * inbox). If a refused job has many mails, MAIL_SPACING_MS for each mail replaces this minimum.
+ * inbox). If a refused job has many mails, the product of its mails and MAIL_SPACING_MS applies instead.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
@@ -20,9 +19,8 @@ export type ShareTurn =
 
 /**
  * Shares the slots (places for running jobs) of a worker pool between sharers, such as inboxes and sending networks. A
- * sharer (such as an inbox) may hold at most as many slots as stay free. Therefore a single sharer (such as an inbox)
- * holds at most half of the slots, and two sharers hold at most a third each. A flood into one inbox leaves slots for
- * other inboxes.
+ * sharer may hold at most as many slots as stay free. Therefore a single sharer holds at most half of the slots, and
+ * two sharers hold at most a third each. A flood into one inbox thus leaves slots for other inboxes.
  */
 export class Shares {
   readonly #slots: number
@@ -78,8 +76,8 @@ export class Shares {
 
   /**
    * Returns the milliseconds after which a refused job of a sharer (such as an inbox) may ask for a slot again. Each
-   * further call for the same sharer (such as an inbox) returns a later time. A job with many mails delays the next job
-   * of the same sharer (such as an inbox) more than a job with few mails.
+   * further call for the same sharer returns a later time. A job with many mails delays the sharer's next job more than
+   * a job with few mails.
    */
   returnInMs(sharer: string, mails = 1): number {
     const nowMs = this.#nowMs()

@@ -1,9 +1,9 @@
 /**
  * Decides which IP addresses the service may reach when it sends a request on a tenant's behalf.
  *
- * The deny list holds the IANA special-purpose address registries (RFC 6890 and successors), multicast, and the v6
- * forms of v4 addresses. The caller must check the IP address of the actual connection, because DNS can map any name to
- * a private address.
+ * The deny list holds the IANA special-purpose address registries (RFC 6890 and successors), multicast, and the IPv6
+ * forms of IPv4 addresses. The caller must check the IP address of the actual connection, because DNS can map any name
+ * to a private address.
  */
 
 type Prefix = readonly [base: string, bits: number]
@@ -93,7 +93,7 @@ function isPublicV6(value: bigint): boolean {
  *
  * @param address is an IPv4 address in four decimal parts, or an IPv6 address, as `dns.lookup` returns it. The function
  * ignores the zone of an IPv6 address (the part after `%`).
- * @returns false for a text that is no IP address, so that the caller refuses the request.
+ * @returns false for a text that is no IP address, so that the caller refuses to connect.
  */
 export function isPublicAddress(address: string): boolean {
   const v4 = parseV4(address)
@@ -109,15 +109,15 @@ export type HostVerdict = 'public' | 'private' | 'name'
  *
  * @param url was parsed by `new URL()`. The URL parser turns 0x7f.1, 2130706433, 127.1 and full-width digits into
  * 127.0.0.1, and [::127.0.0.1] into groups of hexadecimal digits.
- * @returns `name` if the host is a name. If the host is a name, the caller must resolve the name by DNS and judge the
- * resulting address.
+ * @returns `name` if the host is a name. The caller must then resolve the name by DNS and judge the resulting address.
  */
 export function judgeHost(url: URL): HostVerdict {
   const host = url.hostname
   if (host.startsWith('[')) return isPublicAddress(host.slice(1, -1)) ? 'public' : 'private'
   if (parseV4(host) !== undefined) return isPublicAddress(host) ? 'public' : 'private'
   const name = host.replace(/\.$/, '')
-  // A host name of a single label resolves only through the machine's search domain, so the name counts as private.
+  // A host name of a single label resolves only through the machine's search domain. Therefore the name counts as
+  // private.
   if (!name.includes('.') || LOCAL_NAME.test(name)) return 'private'
   return 'name'
 }

@@ -1,8 +1,8 @@
 import { domainToASCII } from 'node:url'
 
 /**
- * Sets the maximum number of characters of an address. A path with angle brackets has at most 256 octets (RFC 5321
- * §4.5.3.1.3).
+ * Sets the maximum number of characters of an address. RFC 5321 §4.5.3.1.3 allows 256 octets for a path, which is an
+ * address in angle brackets.
  */
 export const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64
@@ -16,14 +16,14 @@ const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{
 const QUOTED_PART = /^"([A-Za-z0-9!#$%&'*+/=?^_`{|}~. -]+)"$/
 const DOMAIN =
   /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
-/** Matches a character that no domain has, in ASCII or in Unicode. */
+/** Matches a character that no domain may contain, in ASCII or in Unicode. */
 const NO_DOMAIN = /[^\p{L}\p{M}\p{N}.-]/u
 
 /**
- * Reads exactly one bare address (`local@domain`), and returns the address with the domain in lower-case ASCII. For any
- * other text, the function returns null. The function refuses lists, display names, comments, groups and line breaks
- * before a mail library reads the text. A mail library would send a mail for `"b@y, c@z"` or `"x\r\nBcc: v@z"` to
- * additional recipients.
+ * Reads exactly one bare address (`local@domain`), and returns it with the domain in lower-case ASCII. For any other
+ * text, the function returns null. It refuses lists, display names, comments, groups and line breaks before a mail
+ * library reads the text. For `"b@y, c@z"` or `"x\r\nBcc: v@z"`, a mail library would send the mail to additional
+ * recipients.
  */
 export function parseAddress(text: string): string | null {
   if (text.length > ADDRESS_MAX_LENGTH) return null
@@ -39,7 +39,7 @@ export function parseAddress(text: string): string | null {
 }
 
 /**
- * Matches a local part of any length, because forwarders and mailing lists write long local parts into an SMTP
+ * Matches a local part of any length, because forwarders and mailing lists write long local parts into the SMTP
  * envelope.
  */
 const ENVELOPE_LOCAL_PART = /^[!-;=?A-~]+$/
@@ -47,9 +47,8 @@ const ENVELOPE_LOCAL_PART = /^[!-;=?A-~]+$/
 const ADDRESS_LITERAL = /^\[(?:IPv6:)?[\da-f:.]{2,45}\]$/i
 
 /**
- * Tells whether a text can be an address of an SMTP envelope. A valid envelope address may have a local part of more
- * than 64 characters, because a forwarder puts whole addresses into the local part. RFC 5321 §4.5.3.1 asks a receiver
- * to impose no limit.
+ * Tells whether a text can be an address of an SMTP envelope. Its local part may have more than 64 characters, because
+ * a forwarder puts whole addresses into the local part. RFC 5321 §4.5.3.1 asks a receiver to impose no limit.
  */
 export function isEnvelopeAddress(text: string): boolean {
   if (parseAddress(text) !== null) return true
@@ -111,9 +110,9 @@ export function parseMailbox(text: string): Mailbox | null {
 export const isDomain = (text: string): boolean => DOMAIN.test(text)
 
 /**
- * Returns the stored form of a domain: lower-case ASCII (RFC 5890 A-labels). The conversion is necessary because SMTP
- * libraries and mail parsers return A-labels or U-labels. If the text is not a domain, the function only converts the
- * text to lower case.
+ * Returns the stored form of a domain: lower-case ASCII (RFC 5890 A-labels). SMTP libraries and mail parsers return
+ * A-labels or U-labels, so the service converts both to the same form. If the text is not a domain, the function only
+ * converts it to lower case.
  */
 export function asciiDomain(domain: string): string {
   const lower = domain.toLowerCase()
@@ -129,7 +128,7 @@ export const addressKey = (address: string): string =>
   address.slice(0, address.lastIndexOf('@') + 1).toLowerCase() + domainOf(address)
 
 /**
- * Returns the possible inbox addresses of a recipient in order: the recipient's address, then the address without
+ * Returns the inbox addresses that a recipient's address may mean: first the address itself, then the address without
  * `+tag` (RFC 5233).
  */
 export function recipientKeys(address: string): string[] {

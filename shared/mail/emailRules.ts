@@ -24,8 +24,8 @@ export function parseRuleValue(text: string): string | null {
 }
 
 /**
- * Returns the type (ALLOW or BLOCK) of the email rule that decides about an address. An email rule for an address
- * overrides an email rule for the address's domain.
+ * Returns the type (ALLOW or BLOCK) of the email rule that decides about an address. A rule for the address itself
+ * overrides a rule for its domain.
  * @param typeOf returns the type of the email rule with the given value, or undefined if no email rule has the value.
  */
 export const decidingType = (
@@ -40,8 +40,8 @@ const ruleFor = (rules: readonly Rule[], scope: RuleScope, address: string): Rul
   )
 
 /**
- * Tells whether email rules allow an address. If a scope has at least one ALLOW rule, the rules block every address
- * without a rule in this scope.
+ * Tells whether email rules allow an address. If a scope has at least one ALLOW rule, every address without a rule in
+ * this scope is blocked.
  */
 export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: string): boolean {
   const type = ruleFor(rules, scope, address)
@@ -61,9 +61,8 @@ const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
   )
 
 /**
- * Tells whether the email rules of an inbox accept a message. If an inbox has ALLOW rules, the ALLOW rules must name
- * every author of a message. The ALLOW rules need not name the envelope sender, because an envelope sender may name a
- * machine of a mailing service.
+ * Tells whether the email rules of an inbox accept a message. If the inbox has ALLOW rules, they must name every author
+ * of the message. They need not name the envelope sender, which may be a machine of a mailing service.
  */
 const isReceived = (rules: readonly Rule[], senders: Senders): boolean =>
   !isBlocked(rules, senders) &&
@@ -71,8 +70,8 @@ const isReceived = (rules: readonly Rule[], senders: Senders): boolean =>
 
 /**
  * Names the decision about a received message. With `store`, the service stores the message. With `reduce`, the service
- * stores a proven bounce without its free text, because the allow list does not name the sender of the bounce. The
- * decision `later` means that DNS currently cannot tell whether an allowed author wrote the message.
+ * stores a proven bounce without its free text, because the allow list does not name the bounce's sender. With `later`,
+ * the service must decide again later, because DNS currently cannot tell whether an allowed author wrote the message.
  */
 export type Admission = 'store' | 'reduce' | 'later' | 'discard'
 

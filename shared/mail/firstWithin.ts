@@ -1,4 +1,4 @@
-/** Returns the first texts of a list, as long as all returned texts together have at most `maxLength` characters. */
+/** Returns as many texts from the start of a list as have together at most `maxLength` characters. */
 export function firstWithin(texts: readonly string[], maxLength: number): string[] {
   let length = 0
   let count = 0

@@ -1,6 +1,6 @@
 /**
- * Names the purpose of a DNS record of a mail domain. Some DNS records route the domain's mail to this service, and
- * others authenticate the domain's sent mail.
+ * Names the purpose of a DNS record of a mail domain. Some records route the domain's mail to this service. Others
+ * authenticate the mail that the domain sends.
  */
 
 import { isVersioned } from './versionedText.ts'
@@ -103,19 +103,19 @@ function judge(
 }
 
 /**
- * Judges a DNS record that must be the only one of its kind. Receivers use none of two SPF records (RFC 7208 §4.5) and
- * none of two DMARC records (RFC 9989 §4.10).
+ * Judges a DNS record that must be the only one of its kind. If a domain has two SPF records (RFC 7208 §4.5) or two
+ * DMARC records (RFC 9989 §4.10), receivers use none of them.
  */
 const judgeOnly: typeof judge = (found, wanted, fits) =>
   found.length > 1
     ? { status: 'mismatch', detail: `found ${found.length} instead of one` }
     : judge(found, wanted, fits)
 
-/** Holds the finding about a DNS record for the case that the name servers did not respond. */
+/** Holds the finding about a DNS record if the name servers did not respond. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**
- * Tells whether a mail domain is verified, by the findings about its DNS records. The verdict `wanting` means that a
+ * Tells from the findings about its DNS records whether a mail domain is verified. The verdict `wanting` means that a
  * required DNS record is missing or wrong. The verdict `unknown` means that a DNS query got no response.
  */
 export function verdictOf(
@@ -131,8 +131,8 @@ export function verdictOf(
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /**
- * Holds the time for which a domain may lack required DNS records before its verification fails. A DNS outage of one
- * night must not make the verification fail.
+ * Sets for how long required DNS records may be missing before a domain's verification fails. A DNS outage of one night
+ * must not make the verification fail.
  */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS
@@ -153,7 +153,8 @@ export function afterCheck(
   if (verdict === 'verified') return { status: 'verified', recheckMs: RECHECK_MS }
   if (verdict === 'wanting' && wantingMs >= PATIENCE_MS)
     return { status: 'failed', recheckMs: null }
-  // The first checks of a domain are frequent, because a user who has just set the DNS records waits for the result.
+  // The first checks of a domain are frequent, because its owner may have just set the DNS records and wait for the
+  // result.
   const recheckMs = Math.min(Math.max(wantingMs, MINUTE_MS), HOUR_MS)
   return { status: before, recheckMs: before === 'failed' ? null : recheckMs }
 }

@@ -10,8 +10,8 @@ export type MailRoute = 'relay' | 'direct'
 type Schedule = {
   delaysS: readonly number[]
   /**
-   * Holds the number of seconds after which the service gives up an outbound mail, counted from the mail's acceptance
-   * by the API.
+   * Holds the number of seconds after which the service gives up an outbound mail. The time begins when the API accepts
+   * the mail.
    */
   giveUpS: number
   giveUpText: string
@@ -25,9 +25,9 @@ const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
     giveUpS: 24 * HOUR_S,
     giveUpText: '24 h',
   },
-  // RFC 5321 §4.5.4.1 asks for delivery attempts at least 30 minutes apart, for four to five days. RFC 5321 §4.5.4.1
-  // allows two attempts in the first hour and then one attempt every two or three hours. The first delay of this
-  // schedule is shorter than 30 minutes, because greylisting hosts ask for about five minutes.
+  // RFC 5321 §4.5.4.1 asks for delivery attempts at least 30 minutes apart, for four to five days. It allows two
+  // attempts in the first hour and then one attempt every two or three hours. The first delay of this schedule is
+  // shorter than 30 minutes, because greylisting hosts ask for about five minutes.
   direct: {
     delaysS: [5 * MINUTE_S, 30 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S, 3 * HOUR_S],
     giveUpS: 5 * 24 * HOUR_S,

@@ -1,6 +1,6 @@
 /**
- * Reads and writes MTA-STS policies (RFC 8461). With an MTA-STS policy, a domain names the hosts that accept the
- * domain's mail, and promises that each host has a valid TLS certificate.
+ * Reads and writes MTA-STS policies (RFC 8461). In such a policy, a domain names the hosts that accept its mail, and
+ * promises that each host has a valid TLS certificate.
  */
 
 export const MTA_STS_MODES = ['none', 'testing', 'enforce'] as const
@@ -8,8 +8,8 @@ export const MTA_STS_MODES = ['none', 'testing', 'enforce'] as const
 export type MtaStsMode = (typeof MTA_STS_MODES)[number]
 
 /**
- * Describes an MTA-STS policy. The field `mx` lists host names in lower case. The prefix `*.` of a host name in the
- * policy matches one label.
+ * Describes an MTA-STS policy. The field `mx` lists host names in lower case. The prefix `*.` of a host name stands for
+ * exactly one label.
  */
 export type MtaStsPolicy = { mode: MtaStsMode; mx: string[] }
 

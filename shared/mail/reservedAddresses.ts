@@ -1,7 +1,7 @@
 /**
  * Lists the local parts of the mail addresses that are reserved for the operator. People write to these addresses (RFC
- * 2142), and other mail hosts send aggregate reports to these addresses. The service sends sign-in links and approval
- * links from `no-reply`, so a project with this address could forge such mail, and could read the replies to it.
+ * 2142), and other mail hosts send aggregate reports to them. The service sends sign-in links and approval links from
+ * `no-reply`. A project with this address could forge such mail, and read the replies to it.
  */
 const RESERVED_NAMES = ['dmarc', 'tlsrpt', 'postmaster', 'abuse', 'hostmaster', 'no-reply'] as const
 

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { firstWithin } from './firstWithin.ts'
 
 /**
- * Sets the maximum number of identifiers that the service keeps of one References header. If the header has more
- * identifiers, the service keeps only the first identifier and the latest identifiers (as in RFC 5537 §3.4.4).
+ * Sets the maximum number of identifiers that the service keeps of one References header. Of a longer list, the service
+ * keeps only the first identifier and the latest ones (RFC 5537 §3.4.4 also does so).
  */
 const REFERENCES_MAX = 200
 /**
- * Sets the maximum number of characters of all identifiers that the service keeps of one header. A page of the API holds
- * the identifiers of hundreds of messages in memory.
+ * Sets the maximum number of characters of all identifiers that the service keeps of one header. The limit exists
+ * because a page of the API holds the identifiers of hundreds of messages in memory.
  */
 const REFERENCES_MAX_LENGTH = 16_000
 /** Sets the maximum number of characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
@@ -63,8 +63,7 @@ export function ancestors({ messageId, inReplyTo, references }: ThreadLinks): st
 
 /**
  * Returns the References of a reply (RFC 5322 §3.6.4): the parent's References, then the parent's Message-ID. If the
- * parent has no References, the function uses the parent's In-Reply-To, but only if this field names exactly one
- * message.
+ * parent has no References, its In-Reply-To takes their place, provided that this field names exactly one message.
  */
 export function replyReferences({ messageId, inReplyTo, references }: ThreadLinks): string[] {
   const base = references.length > 0 ? references : inReplyTo.length === 1 ? inReplyTo : []
@@ -73,7 +72,7 @@ export function replyReferences({ messageId, inReplyTo, references }: ThreadLink
 
 /** Replaces all reply prefixes of a subject by one `Re: `. */
 export function replySubject(subject: string): string {
-  // The subject may hold line breaks, because an earlier version stored the line breaks of encoded subjects.
+  // The subject may hold line breaks. An earlier version of the service stored the line breaks of encoded subjects.
   const line = subject.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
   return `Re: ${line.replace(/^(?:\s*re\s*(?:\[\d{1,4}\])?\s*:\s*)+/i, '')}`.trimEnd()
 }

@@ -1,6 +1,6 @@
 /**
- * Tells whether a TXT record begins with `v=VERSION`. The version may be in upper or lower case only in SPF, and blanks
- * may surround the equals sign only in DMARC (RFC 7208 §4.5, RFC 9989 §4.8, RFC 8461 §3.1, RFC 8460 §3).
+ * Tells whether a TXT record begins with `v=VERSION`. Only SPF allows other upper and lower case in the version, and
+ * only DMARC allows blanks around the equals sign (RFC 7208 §4.5, RFC 9989 §4.8, RFC 8461 §3.1, RFC 8460 §3).
  */
 export function isVersioned(text: string, version: string): boolean {
   const equals = version === 'DMARC1' ? '[ \\t]*=[ \\t]*' : '='

@@ -1,6 +1,6 @@
 /**
- * Reads client-id metadata documents of OAuth. If a client has a metadata document, the client id is the URL of this
- * document (draft-ietf-oauth-client-id-metadata-document).
+ * Reads client-id metadata documents of OAuth. A client with such a document uses the URL of the document as its client
+ * id (draft-ietf-oauth-client-id-metadata-document).
  */
 import { type ClientMetadata, ClientMetadataError, readClientMetadata } from './clientMetadata.ts'
 
@@ -8,14 +8,14 @@ const URL_MAX_CHARS = 500
 /** Sets the maximum number of bytes of a client metadata document that the service reads. */
 export const DOCUMENT_MAX_BYTES = 5 * 1024
 /**
- * Sets the minimum, usual and maximum seconds for which the service caches a client metadata document. Between the
- * minimum and the maximum, the `Cache-Control` header of the document decides how long the service caches the document.
+ * Sets the minimum, usual and maximum seconds for which the service caches a client metadata document. The
+ * `Cache-Control` header of the document decides within these limits.
  */
 const FRESH_S = { min: 300, usual: 3_600, max: 86_400 }
 
 /**
- * Tells whether a client id may be the URL of a metadata document. The client id must be an https URL with a path that
- * all programs parse in the same way.
+ * Tells whether a client id may be the URL of a metadata document. The client id must be an https URL with a path, and
+ * all programs must parse it in the same way.
  */
 export function isDocumentUrl(id: string): boolean {
   if (id.length > URL_MAX_CHARS || !id.startsWith('https://') || !URL.canParse(id)) return false
@@ -61,9 +61,9 @@ export function freshSeconds(cacheControl: string | null): number {
 }
 
 /**
- * Holds published client metadata documents. Some hosts do not serve their metadata document to a server in a data
- * centre. The draft standard allows an authorization server to know the metadata of some clients in advance. The
- * entries are copies of the documents that were published in September 2026.
+ * Holds copies of client metadata documents, as their owners published them in September 2026. Some hosts refuse to
+ * serve their document to a server in a data centre. The draft standard therefore allows an authorization server to
+ * know the metadata of some clients in advance.
  */
 export const KNOWN_DOCUMENTS: ReadonlyMap<string, ClientMetadata> = new Map([
   [

@@ -1,7 +1,7 @@
 /** Reads the metadata of an OAuth client, from a registration (RFC 7591) or from a client-id metadata document. */
 import { redirectFault } from './redirectUri.ts'
 
-/** Describes an OAuth client. The OAuth client itself has chosen the text of `name`. */
+/** Describes an OAuth client. The client itself has chosen the text of `name`, so the text proves nothing. */
 export type ClientMetadata = { name: string; redirectUris: string[] }
 
 /**
@@ -20,8 +20,8 @@ export class ClientMetadataError extends Error {
 const REDIRECTS_MAX = 10
 const NAME_MAX_CHARS = 60
 /**
- * Matches characters that reorder or hide the text beside them. The shown name of an OAuth client must not contain such
- * characters.
+ * Matches characters that reorder or hide the text beside them. The consent page must not show them in the name of an
+ * OAuth client, because a client could imitate another name.
  */
 const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu
 

@@ -8,8 +8,8 @@ import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
 /**
- * Lists the scopes that every owner may give to an OAuth client. The scopes that every owner may give do not allow an
- * OAuth client to read secrets in clear text or to make payments.
+ * Lists the scopes that every owner may give to an OAuth client. With these scopes, a client can neither read secrets
+ * in clear text nor make payments.
  */
 const ALWAYS_OFFERED = [
   'mail:read',
@@ -20,9 +20,8 @@ const ALWAYS_OFFERED = [
 ] as const satisfies readonly Scope[]
 
 /**
- * Lists the scopes of the purse (a project's spending wallet). An owner may give a purse scope only if the operator
- * allows the scope (OAUTH_PURSE_SCOPES). The operator must allow each purse scope, because a chat host with purse:pay
- * spends money.
+ * Lists the scopes of the purse (a project's spending wallet). An owner may give such a scope to an OAuth client only
+ * if the operator allows it in OAUTH_PURSE_SCOPES, because a chat host with purse:pay spends money.
  */
 export const PURSE_CONSENT = ['purse:read', 'purse:pay'] as const satisfies readonly Scope[]
 
@@ -64,8 +63,8 @@ const KNOWN: readonly string[] = [...PROJECT_SCOPES, 'platform:manage', OFFLINE_
 export const SCOPE_MAX_CHARS = 1_000
 
 /**
- * Reads the `scope` of an OAuth request (RFC 6749 §3.3). The result leaves out the scopes that no owner can give. An
- * owner can give `mail:codes` only beside `mail:read`, so a request for `mail:codes` also asks for `mail:read`.
+ * Reads the `scope` of an OAuth request (RFC 6749 §3.3). The result omits the scopes that no owner can give. A request
+ * for `mail:codes` also asks for `mail:read`, because an owner can give `mail:codes` only together with `mail:read`.
  * @param offered lists the scopes that owners may give at this service.
  * @returns null if the text names no scope that this service knows.
  */

@@ -21,7 +21,7 @@ export const isToken = (text: string, kind: TokenKind): boolean =>
 /** Tells whether a PKCE challenge has the format of S256 (RFC 7636 §4.2). */
 export const isChallenge = (text: string): boolean => CHALLENGE.test(text)
 
-/** Tells whether a PKCE code verifier belongs to a challenge, by S256. */
+/** Tells whether a PKCE code verifier belongs to a challenge that was made by the method S256. */
 export function fitsChallenge(verifier: string, challenge: string): boolean {
   if (!VERIFIER.test(verifier)) return false
   const made = Buffer.from(createHash('sha256').update(verifier).digest('base64url'))

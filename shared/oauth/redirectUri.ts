@@ -2,8 +2,8 @@
 
 const URI_MAX_CHARS = 500
 /**
- * Lists private-scheme redirect URIs that well-known programs use. Any program can claim a private URI scheme, so the
- * service accepts no other private-scheme URIs.
+ * Lists redirect URIs with a private scheme that well-known programs use. The service accepts no other URIs of this
+ * kind, because any program can claim a private scheme.
  */
 const PRIVATE_URIS: readonly string[] = ['cursor://anysphere.cursor-mcp/oauth/callback']
 const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost']
@@ -21,7 +21,7 @@ export function redirectFault(uri: unknown): string | null {
   if (url === null || !/^[\x21-\x7e]+$/.test(uri)) return 'must be a URL in ASCII'
   if (url.protocol !== 'https:' && !isLoopback(url))
     return 'must be https, or http to a loopback host'
-  // In a Location header, a browser resolves a URL such as `https:app.example/cb` against the URL of this service, and
+  // In a Location header, a browser would resolve a URL such as `https:app.example/cb` as a path of this service, and
   // not as another host.
   if (!/^[a-z]+:\/\/[^/]/i.test(uri)) return 'must have // and a host after its scheme'
   if (uri.includes('#') || uri.includes('*') || uri.includes('\\')) {

@@ -1,8 +1,8 @@
 /** Names the resource for which OAuth tokens are valid, and the server that issues the tokens (RFC 8707, RFC 9728). */
 
 /**
- * Tells whether OAuth is on for this service. OAuth needs TLS, because chat hosts refuse OAuth without TLS. For tests
- * and development, OAuth is also on at a loopback host without TLS.
+ * Tells whether OAuth is on for this service. OAuth needs TLS, because chat hosts refuse OAuth without TLS. At a
+ * loopback host, OAuth is also on without TLS, for tests and development.
  */
 export const isOAuthOn = (baseUrl: string): boolean =>
   baseUrl.startsWith('https://') ||
@@ -11,9 +11,9 @@ export const isOAuthOn = (baseUrl: string): boolean =>
 export const mcpResource = (baseUrl: string): string => `${baseUrl}/mcp`
 
 /**
- * Tells whether a URL identifies this service's MCP server as an OAuth resource. A client keeps the `names` query that
- * a person typed in the URL of the MCP server, and some clients add a slash. A URL with a `names` query or with an
- * added slash identifies the same resource as the plain URL of the MCP server.
+ * Tells whether a URL identifies this service's MCP server as an OAuth resource. A client keeps the query `names` that
+ * a person typed, and some clients add a slash. Such a URL identifies the same resource as the plain URL of the MCP
+ * server.
  */
 export const isMcpResource = (resource: string, baseUrl: string): boolean =>
   resource.replace(/\?names=(?:dotted|underscore)$/, '').replace(/\/$/, '') === mcpResource(baseUrl)

@@ -1,9 +1,9 @@
-/** Defines the roles of persons at the console. Each role in the list of roles has all rights of the previous role. */
+/** Defines the roles of persons at the console. Each role in the list also has all rights of the role before it. */
 
 /**
- * Lists the roles. A `viewer` can read the projects that are assigned to the viewer, but can read no secrets. An
- * `owner` can also change the settings, keys and secrets of the projects that are assigned to the owner, and decides
- * approval requests. An `operator` may do everything in every project and in the service.
+ * Lists the roles. A `viewer` can read the projects that are assigned to the viewer, but no secrets. An `owner` also
+ * decides approval requests, and can change the settings, keys and secrets of the assigned projects. An `operator` may
+ * do everything in every project and in the service.
  */
 export const ROLES = ['viewer', 'owner', 'operator'] as const
 export type Role = (typeof ROLES)[number]

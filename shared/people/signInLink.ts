@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../vault/envelope.ts'
 
 /**
- * Makes the token of a sign-in link: 256 bits in base64url. If the service sends the mail for a sign-in request again,
- * the mail holds the same token.
+ * Makes the token of a sign-in link: 256 bits in base64url. If the service repeats the mail for a sign-in request, the
+ * mail holds the same token.
  */
 export type SignInTokens = (requestId: string) => string
 
@@ -14,8 +14,8 @@ export function signInTokens([first]: readonly MasterKey[]): SignInTokens {
 }
 
 /**
- * Returns the sign-in link for a token. The sign-in token stands in the fragment of the URL (after `#`), because a
- * browser does not send the fragment to a server.
+ * Returns the sign-in link for a token. The token stands in the fragment of the URL (after `#`), because a browser
+ * never sends the fragment to a server.
  */
 export const signInUrl = (baseUrl: string, token: string): string =>
   `${baseUrl.replace(/\/$/, '')}/console/login#${token}`

@@ -2,10 +2,10 @@ import { isDatabaseUnavailable } from './databaseAway.ts'
 import { withinNone } from './workContext.ts'
 
 /**
- * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If the batcher runs no SQL
- * statement at the moment, a new item runs at once. Items that arrive while an SQL statement runs form the next batch.
- * The next batch runs when the running SQL statement has ended. The next batch also runs if the running SQL statement
- * is late, provided that fewer than `parallel` SQL statements run.
+ * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If no SQL statement runs
+ * at the moment, a new item runs at once. Items that arrive while a statement runs form the next batch. The next batch
+ * runs when the running statement has ended. If the running statement is late, the next batch starts beside it,
+ * provided that fewer than `parallel` statements run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
@@ -27,9 +27,9 @@ export function createBatcher<Item, Result>(options: {
   /** Holds the maximum number of SQL statements that run at the same time. */
   parallel: number
   /**
-   * Holds the time in milliseconds after which a running SQL statement counts as late. When the running SQL statement
-   * is late, the next SQL statement may begin. A higher `lateMs` makes the batches larger. If `lateMs` is absent, the
-   * next SQL statement begins without waiting for the running SQL statement.
+   * Holds the time in milliseconds after which a running SQL statement counts as late, so that the next statement may
+   * begin. A higher `lateMs` makes the batches larger. If `lateMs` is absent, the next statement begins without waiting
+   * for the running statement.
    */
   lateMs?: number
   /**
@@ -38,9 +38,8 @@ export function createBatcher<Item, Result>(options: {
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
-   * Sets the rank of each item in the queue. Items with the lowest rank run first. If an item may not share an SQL
-   * statement with the waiting items of the lowest rank, the item waits for a later statement. If `rank` is absent, the
-   * oldest items run first.
+   * Sets the rank of each item in the queue. Items with the lowest rank run first. An item that may not share an SQL
+   * statement with these items waits for a later statement. If `rank` is absent, the oldest items run first.
    */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
@@ -55,8 +54,8 @@ export function createBatcher<Item, Result>(options: {
       const results = await options.run(batch.map(({ item }) => item))
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
-      // After a broken database connection, the batcher does not run the batch again, because the database may still
-      // commit the batch. A second run of a committed batch could send a mail twice.
+      // After a broken database connection, the batcher does not run the batch again. The database may still commit the
+      // batch, and a second run could then send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return

@@ -21,8 +21,8 @@ const UNAVAILABLE_MESSAGE =
   /timeout exceeded when trying to connect|connection terminated|client has encountered a connection error|not queryable|connection timeout|timeout expired|query read timeout/i
 
 /**
- * Tells whether an error of the database driver means that the database is unavailable. An error that concerns only a
- * single SQL statement does not count as an unavailable database.
+ * Tells whether an error of the database driver means that the database is unavailable. An error that concerns only one
+ * SQL statement is no such error.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
@@ -39,5 +39,5 @@ export function isDatabaseUnavailable(error: unknown): boolean {
  */
 const REFUSED_STATE = /^(22|23|54)/
 
-/** Tells whether PostgreSQL refused the values of a row, so that the same values would be refused again. */
+/** Tells whether PostgreSQL refused a row because of its values. A retry with the same values would fail again. */
 export const isRefusedRow = (error: unknown): boolean => REFUSED_STATE.test(errorCode(error))

@@ -3,9 +3,8 @@ import { Gauge, type Registry } from 'prom-client'
 
 const RESOLUTION_MS = 20
 /**
- * Sets the length in milliseconds of a time window for the measurement of the event loop's delay. The metric shows the
- * longest delay of the present and the previous time window. Therefore a scraper that reads the metric once in each
- * time window misses no delay.
+ * Sets the length in milliseconds of a time window for the event loop's delay. The metric shows the longest delay of
+ * the current and the previous window. Therefore a scraper that reads the metric once in each window misses no delay.
  */
 const WINDOW_MS = 10_000
 
@@ -32,8 +31,8 @@ export class EventLoopDelay {
     const ms = this.#histogram.max / 1e6 || 0
     const windows = Math.floor((this.#nowMs() - this.#beganMs) / WINDOW_MS)
     if (windows === 0) return Math.max(ms, this.#beforeMs)
-    // If more than one time window has passed, nobody read the metric for a while, or the event loop was blocked. The
-    // histogram then covers all of these windows.
+    // If more than one time window has passed since the last reading, nobody read the metric, or the event loop was
+    // blocked. The histogram then covers all of these windows.
     const longest = Math.max(ms, windows === 1 ? this.#beforeMs : 0)
     this.#beforeMs = ms
     this.#beganMs = this.#nowMs()

@@ -2,8 +2,8 @@ import { serve } from './serve.ts'
 
 /**
  * Serves the health of one process over HTTP, so that probes need no program in the container. The path `/healthz`
- * returns 200 `{"status":"ok"}` while `isUp` returns true, and 503 at any other time. If the event loop hangs, the
- * health server sends no response.
+ * returns 200 `{"status":"ok"}` while `isUp` returns true, and 503 otherwise. If the event loop hangs, a probe gets no
+ * response.
  *
  * @throws {ConfigError} if the process cannot listen on the port.
  */

@@ -4,20 +4,20 @@ import { databaseOutage } from './outage.ts'
 import { workFields } from './workContext.ts'
 
 /**
- * Holds the log level of fatal errors. The service logs a fatal error even during a database outage, when the line
- * about the outage replaces all other database errors.
+ * Holds the log level of fatal errors. During a database outage, one line replaces all other database errors. The
+ * service logs a fatal error even then.
  */
 const FATAL = 60
 
 /**
  * Sends the log to standard output. The logger Pino buffers log lines, so an exit without `flush` loses the last lines.
- * If minLength were 0, `flush` would not wait until the log lines are written.
+ * With minLength 0, `flush` would not wait until Pino has written the lines.
  */
 export const LOG_DESTINATION = { dest: 1, minLength: 1 } as const
 
 /**
- * Sets the log format of every process: one JSON object in each line, with ISO 8601 times. The callers of the logger
- * never log secrets. In addition, the redaction of log fields protects secrets in the fields of error objects.
+ * Sets the log format of every process: one JSON object in each line, with ISO 8601 times. The code never passes
+ * secrets to the logger. In addition, the logger removes fields of error objects that may hold secrets.
  */
 export function logOptions(service: string, level: string): LoggerOptions {
   return {
@@ -48,8 +48,8 @@ export function logOptions(service: string, level: string): LoggerOptions {
         '*.masterKeys',
         'err.config',
         'err.options',
-        // PostgreSQL quotes refused values in some fields of its errors, and these values can be mail or secrets.
-        // Therefore the log leaves out the error fields in which PostgreSQL quotes values.
+        // PostgreSQL quotes refused values in some fields of its errors. These values can be mail or secrets, so the
+        // log leaves out these fields.
         'err.where',
         'err.detail',
         'err.internalQuery',

@@ -8,8 +8,8 @@ const LOOK_MS = 1_000
  */
 const ENOUGH = 1_024
 /**
- * Holds the fraction of the limit on file descriptors at which a process counts as short of file descriptors. After a
- * shortage, a process has recovered when it uses less than the fraction `RECOVERED` of the limit on file descriptors.
+ * Holds the fraction of the limit on file descriptors at which a process counts as short of them. The shortage ends
+ * when the process uses less than the fraction `RECOVERED` of the limit.
  */
 const SHORT = 0.9
 const RECOVERED = 0.8
@@ -34,8 +34,8 @@ const OF_THIS_PROCESS: OpenFiles = {
     try {
       return readdirSync('/proc/self/fd').length
     } catch {
-      // Counting the open file descriptors itself opens a file descriptor. If the count of the open file descriptors
-      // fails, the process has no free file descriptor.
+      // Counting the open file descriptors itself opens one. If the count fails, the process has no free file
+      // descriptor.
       return Number.POSITIVE_INFINITY
     }
   },

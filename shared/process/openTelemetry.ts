@@ -12,7 +12,9 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { Tracer } from './span.ts'
 
-/** Holds the interval in milliseconds at which the exporter sends the ended trace spans together. */
+/**
+ * Sets the interval in milliseconds at which the exporter sends the trace spans that have ended since its last request.
+ */
 const EXPORT_DELAY_MS = 500
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER }

@@ -5,11 +5,11 @@
 
 type Write = (fields: object, message: string) => void
 
-/** Tracks a dependency of this process that can be unavailable. */
+/** Tracks whether a dependency of this process (such as the database) is unavailable. */
 export type Outage = {
   /**
-   * Records that the dependency failed. When the outage ends, the function `write` of the last recorded failure logs
-   * the end of the outage.
+   * Records that the dependency failed. When the outage ends, the function `write` of the last recorded failure writes
+   * the log line about the end.
    */
   missed(write: Write, reason: string): void
   /** Records a successful use of the dependency. */
@@ -18,8 +18,8 @@ export type Outage = {
 
 const REMINDER_MS = 60_000
 /**
- * Sets the number of milliseconds that must pass without a failure before an outage counts as ended. One success soon
- * after a failure does not end an outage. For example, a full disk still allows reads.
+ * Sets the time without failures, in milliseconds, after which an outage counts as ended. A single success does not end
+ * an outage. For example, a full disk still allows reads.
  */
 const QUIET_MS = 2_000
 

@@ -1,5 +1,5 @@
 /**
- * Lets one part of the process sleep until a time, or until another part of the process ends the sleep early. A pause
+ * Lets one part of the process sleep until a given time. Another part of the process can end the sleep early. A pause
  * allows only one sleep at a time.
  */
 export type Pause = {
@@ -24,9 +24,9 @@ export function createPause(): Pause {
 }
 
 /**
- * Runs work at once, and then again at intervals. If a run takes longer than the interval, the next runs are left out.
- * Without this rule, runs would accumulate while the database does not respond, and a stop of the process would wait
- * for all of these runs.
+ * Runs work at once, and then again at intervals. The function skips a run while the previous run still takes place.
+ * Otherwise runs would accumulate while the database does not respond, and a stop of the process would wait for all of
+ * them.
  * @param work is a function whose promise never rejects.
  * @returns the first run, and a function that stops the repetition and waits for the present run.
  */

@@ -9,8 +9,8 @@ import { watchOpenFiles } from './openFiles.ts'
 import { startTracing } from './tracing.ts'
 
 /**
- * Describes the operating system process that runs a service. The entry file passes a description of the process to the
- * service, and no other file reads the environment.
+ * Describes the operating system process that runs a service. Only the entry file reads the environment, and passes it
+ * to the service in this object.
  */
 export type Host = Pick<
   NodeJS.Process,
@@ -20,7 +20,7 @@ export type Host = Pick<
 }
 
 /**
- * Reports a failed start of a process if no setting can repair the failure. The error's `message` explains the failure
+ * Reports that a process could not start, for a reason that no setting can repair. The `message` explains the failure
  * in one line.
  */
 export class StartError extends Error {}
@@ -32,8 +32,8 @@ export type ServiceMessage =
 
 export type Running = {
   /**
-   * Holds a promise that resolves when the service ends by itself, with the reason for the end. A service without the
-   * promise `ended` never ends by itself.
+   * Holds a promise that resolves with a reason when the service ends by itself. A service without the promise `ended`
+   * never ends by itself.
    */
   ended?: Promise<string>
   /** Holds facts about the service for its parent process, such as a port that the service chose. */
@@ -57,7 +57,7 @@ const FLUSH_LIMIT_MS = 1_000
  * Runs a service from its entry file. The function reads the configuration, starts the service, and tells a parent
  * process that the service is ready. On SIGTERM or SIGINT the service finishes accepted work and exits with code 0. A
  * wrong setting ends the process with one line on stderr and exit code 78 (EX_CONFIG). An unreachable server ends the
- * process with exit code 1, so that a process supervisor starts the process again.
+ * process with exit code 1, so that the process supervisor starts the process again.
  */
 export async function runService(
   host: Host,
@@ -135,16 +135,16 @@ export async function runService(
       opened.fatal({ reason }, 'the service ended by itself')
       exit(1)
     })
-    // When the parent process ends, the service stops. If the service continued without its parent process, a second
-    // start would run a second process beside the old one.
+    // When the parent process ends, the service stops. Otherwise a second start would run a second process beside the
+    // old one.
     host.on('disconnect', () => void stop('disconnect'))
     host.send?.({ ready: facts } satisfies ServiceMessage)
   } catch (error) {
     if (stopping) return
     const isSetting = error instanceof ConfigError && !(error instanceof AwayError)
     const line = startFailure(name, error)
-    // A service with a parent process does not print its failed start, because the parent process prints the failure.
-    // The parent process prints a failure only once, even if it starts the service several times.
+    // A service with a parent process does not print the reason of its failed start, because the parent prints it. The
+    // parent prints the reason only once, even if it starts the service several times.
     if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
     else host.stderr.write(`${line}\n`)
     exit(isSetting ? 78 : 1)

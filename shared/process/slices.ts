@@ -1,4 +1,6 @@
-/** Sets the maximum number of milliseconds of uninterrupted work, after which the process can do other work. */
+/**
+ * Sets the number of milliseconds for which work may run without a pause. In the pause, the process does other work.
+ */
 const SLICE_MS = 2
 
 /**

@@ -4,8 +4,8 @@ type Attributes = Record<string, string | number | boolean>
 export type SpanOptions = {
   kind: 'server' | 'client' | 'consumer'
   /**
-   * Holds the stored or received W3C trace context that the new trace span continues. Null means that the trace span
-   * begins a new trace. Undefined means that the trace span continues the trace context of the running work.
+   * Holds the W3C trace context (stored or received) that the new trace span continues. Null means that the span begins
+   * a new trace. Undefined means that the span belongs to the trace of the running work.
    */
   parent?: string | null
   attributes?: Attributes

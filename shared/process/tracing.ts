@@ -5,8 +5,8 @@ const NO_SPAN: Span = { rename() {}, set() {}, fail() {} }
 let tracer: Tracer | null = null
 
 /**
- * Starts tracing. If the process does not call `startTracing`, the process does not load the libraries of
- * OpenTelemetry, and a trace span costs nothing.
+ * Starts tracing. Without a call of `startTracing`, the process does not load the libraries of OpenTelemetry, and a
+ * trace span costs nothing.
  */
 export async function startTracing(options: {
   endpoint: string

@@ -1,6 +1,6 @@
 /**
  * Checks whether a payment stays within the limits of a mandate (an owner's spending limits for a project). The
- * database checks the limits on sums over time (sql/purse/purchases/reserve.ts).
+ * database checks the limits for sums of several payments (sql/purse/purchases/reserve.ts).
  */
 import { normalUrl } from '../http/normalUrl.ts'
 import { isAllowedHost } from '../vault/bounds/allowedHosts.ts'
@@ -26,8 +26,8 @@ export type MandateBounds = {
 export type PaymentPlace = { host: string; url: string; network: string }
 
 /**
- * Tells whether a mandate (an owner's spending limits for a project) allows payments to a host or resource. A spending
- * mandate that names no hosts and no resources allows no payment.
+ * Tells whether a mandate (an owner's spending limits for a project) allows payments to a host or resource. A mandate
+ * that names neither hosts nor resources allows no payment.
  */
 export const covers = (
   { network, hosts, resources }: MandateBounds,

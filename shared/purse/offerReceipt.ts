@@ -1,8 +1,8 @@
 /**
  * Checks a seller's signed offers and receipts for a buyer (x402 extension `offer-receipt`, version 1).
  *
- * A valid signature on an offer or receipt alone proves nothing, because anybody can sign with their own key. The key
- * that signed an offer or receipt must belong to the host of the resource, or to the payee.
+ * A valid signature on an offer or receipt alone proves nothing, because anybody can sign with their own key. Therefore
+ * the signing key must belong to the host of the resource, or to the payee.
  */
 
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
@@ -157,8 +157,7 @@ async function judgeJws(
   } catch {
     return 'unchecked'
   }
-  // The function refuses a symmetric key as the key of a signed offer or receipt, because everybody could sign with a
-  // symmetric key in a public document.
+  // The function refuses a symmetric key. In a public document, everybody could read this key and sign with it.
   if (key instanceof Uint8Array) return 'invalid'
   let payload: unknown
   try {
@@ -191,8 +190,8 @@ const TYPES = {
 }
 
 /**
- * Parses a stored offer or receipt with an EIP-712 signature. @returns null if the stored text only begins like an
- * EIP-712 offer or receipt.
+ * Parses a stored offer or receipt with an EIP-712 signature. @returns null if the stored text begins like such an
+ * offer or receipt, but is none.
  */
 function readTyped(kept: string): { payload: unknown; signature: Hex } | null {
   try {
@@ -285,8 +284,9 @@ const offersSchema = z.object({
 })
 
 /**
- * Returns the stored text of the signed offer with the payment's price from a seller's 402 response. If no signed offer
- * has this price, the function returns the first signed offer. @returns null if the 402 response has no signed offer.
+ * Returns the stored text of a signed offer from a seller's 402 response. The function prefers the offer with the
+ * payment's price and payee, and otherwise takes the first signed offer. @returns null if the response has no signed
+ * offer.
  */
 export function keptOffer(
   extensions: unknown,

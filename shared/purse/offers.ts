@@ -1,7 +1,7 @@
 /**
- * Reads the payment offers in a seller's 402 response for a buyer. The seller is a stranger who wrote all content of
- * the 402 response. The buyer trusts only the values that {@link chooseOffer} has compared with the service's table of
- * tokens.
+ * Reads the payment offers in a seller's 402 response for a buyer. Nobody vouches for the seller, so the buyer does not
+ * trust the response. The buyer trusts only the values that {@link chooseOffer} has compared with the service's table
+ * of tokens.
  *
  * Standards: x402 v1 §5, v2 §5, HTTP transports v1 and v2; scheme `exact` on EVM with EIP-3009.
  */
@@ -179,8 +179,8 @@ export type Offer = {
 }
 
 /**
- * Replaces the texts of the seller in an offer by null. Without this replacement, a seller that knows a secret of the
- * vault could repeat the secret in an offer.
+ * Replaces the seller's texts in an offer by null. A seller that knows a secret of the vault could repeat the secret in
+ * these texts.
  */
 export const WORDLESS = { resource: null, description: null } as const
 
@@ -210,16 +210,16 @@ export function chooseOffer(
     if (fault === null) offers.push(toOffer(challenge, one, network))
     else faults.push(fault)
   }
-  // The sort keeps the order of offers with equal prices. Therefore, among several offers with the lowest price, the
-  // function chooses the offer that the seller listed first.
+  // The sort keeps the order of offers with equal prices. Therefore the function chooses, among the cheapest offers,
+  // the offer that the seller listed first.
   offers.sort((left, right) => Number(left.amountAtomic - right.amountAtomic))
   const [offer] = offers
   return offer === undefined ? { ok: false, reason: faults[0]! } : { ok: true, offer }
 }
 
 /**
- * Lists the accepted payment flows of x402. In both payment flows, the payer signs the same data. In the flow
- * `upfront`, the seller settles the payment before the delivery of the resource.
+ * Lists the accepted payment flows of x402. The payer signs the same data in each of them. In the flow `upfront`, the
+ * seller settles the payment before the delivery of the resource.
  */
 const PAYMENT_FLOWS: readonly (string | null | undefined)[] = [
   'authorization',

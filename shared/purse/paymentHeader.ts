@@ -32,7 +32,8 @@ export async function signPayment(
     from: signer.address,
     to: getAddress(payTo),
     value: amountAtomic,
-    // `validAfter` is 0, because this machine's clock may be ahead of the chain's clock.
+    // The value 0 of `validAfter` makes the signature valid at once, even if this machine's clock is ahead of the
+    // chain's clock.
     validAfter: 0n,
     validBefore,
     nonce,
@@ -73,8 +74,8 @@ const requiredName = z.looseObject({
 })
 
 /**
- * If the seller requires a name for the payment, returns the extensions of the x402 challenge with such a name. A
- * seller with this requirement refuses a payment without a name (x402 extension `payment-identifier`).
+ * Returns the extensions of the x402 challenge with a name for the payment, if the seller requires such a name (x402
+ * extension `payment-identifier`). The seller would refuse a payment without a name.
  */
 function named(extensions: unknown): unknown {
   const { data } = requiredName.safeParse(extensions)

@@ -1,6 +1,6 @@
 /**
- * Maps each reason why a purchase is refused to a sentence for the agent. For each of these reasons, the purse (the
- * project's wallet) refuses the purchase and signs nothing.
+ * Maps each reason why the purse (a project's wallet) refuses a purchase to a sentence for the agent. In each of these
+ * cases, the purse signs nothing.
  */
 const REFUSALS = {
   no_purse: 'the project has no purse: its owner can open one',

@@ -1,6 +1,6 @@
 /**
- * Reads a seller's statement about the settlement in the seller's HTTP response. The seller's statement does not prove
- * the payment, because only the chain shows a transfer.
+ * Reads from a seller's HTTP response what the seller says about the settlement. This statement proves no payment,
+ * because only the chain shows a transfer.
  */
 import { z } from 'zod'
 import { keptProof } from './offerReceipt.ts'
@@ -59,8 +59,8 @@ export function readSellerSettlement(header: string | null): SellerSettlement | 
 }
 
 /**
- * Tells whether the buyer must send a paid request again with the same bytes, because the seller is unreachable or has
- * not decided about the payment.
+ * Tells whether the buyer must send a paid request again with the same bytes. A repetition is needed if the seller is
+ * unreachable or has not decided about the payment.
  * @param status is the HTTP status of the seller's response. Null means that the seller sent no response.
  */
 export const isUndecided = (status: number | null, settlement: SellerSettlement | null): boolean =>

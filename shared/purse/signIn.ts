@@ -3,8 +3,7 @@
  * `sign-in-with-x`, a seller delivers a resource again to an address that has already paid for it.
  *
  * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The purse signs only a text that this service builds
- * from checked members of the sign-in challenge. If the seller wrote the text, the text could say anything, such as an
- * order for goods.
+ * from checked members of the challenge. A text that the seller wrote could say anything, such as an order for goods.
  */
 import { type Address, getAddress, hashMessage, zeroAddress } from 'viem'
 import { createSiweMessage } from 'viem/siwe'
@@ -53,7 +52,7 @@ export type SignIn = { info: SignInInfo; caip2: string }
  * Reads the sign-in challenge in a 402 response.
  * @param dialled.url is the requested URL to which the seller responded with 402.
  * @returns null if the 402 response holds no sign-in challenge, or if the challenge is for another host, another chain
- * or another time. The result is also null if EIP-4361 does not allow a text with the members of the challenge.
+ * or another time. The result is also null if EIP-4361 does not allow the challenge's members in a text.
  */
 export function readSignIn(
   extensions: unknown,

@@ -30,7 +30,7 @@ const challengeV2 = z.object({
 })
 
 /**
- * Returns the x402 versions of the challenges in a 402 response. The list is empty if the 402 response contains no
+ * Returns the x402 versions of the challenges in a 402 response. The list is empty if the response contains no
  * challenge.
  * @param header is the value of the header `PAYMENT-REQUIRED`, if the response has this header.
  */

@@ -27,7 +27,7 @@ const TYPE_HASH = '7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2
 
 /**
  * Sets the number of seconds for which an authorization must still be valid, so that one of the next blocks can include
- * the transfer. The x402 reference implementation requires the same number of seconds.
+ * the transfer. The x402 reference implementation requires the same number.
  */
 const EXPIRY_MARGIN_S = 6
 
@@ -51,8 +51,8 @@ const domainOf = (network: UsdcNetwork) => ({
 
 /**
  * Returns the data that the payer signs, in the form of the argument of viem's `account.signTypedData`. The EIP-712
- * domain comes from the service's table of tokens, never from a caller. If the domain came from the caller, the
- * requirement and the signature could have the same wrong domain name, so that only the chain would refuse the payment.
+ * domain comes from the service's table of tokens, never from a caller. With a wrong domain from a caller, the
+ * requirement and the signature would agree, and only the chain would refuse the payment.
  */
 export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
   return {
@@ -106,8 +106,8 @@ export function cancellationDigest(
 
 /**
  * Converts an EOA signature into the form that the token contract accepts: 65 bytes, low s, v 27 or 28. The function
- * converts EIP-2098 compact signatures and signatures with v 0 or 1. The function refuses a signature with a high s,
- * because the token contract also refuses such a signature.
+ * converts EIP-2098 compact signatures and signatures with v 0 or 1. It refuses a signature with a high s, because the
+ * token contract also refuses it.
  *
  * @param signature is in lower-case hexadecimal digits.
  * @returns null if no EOA can have made the signature.
@@ -117,8 +117,7 @@ export function normaliseSignature(signature: Hex): Hex | null {
   if (!compact && signature.length !== EOA_SIGNATURE_CHARS) return null
   const r = signature.slice(2, 66)
   const sAndParity = BigInt(`0x${signature.slice(66, 130)}`)
-  // In a compact signature (EIP-2098), the top bit of the second word holds the parity. The top bit is free for the
-  // parity, because a low s does not need it.
+  // In a compact signature (EIP-2098), the top bit of the second word holds the parity. A low s never needs this bit.
   const s = compact ? sAndParity & ((1n << 255n) - 1n) : sAndParity
   const v = compact ? 27 + Number(sAndParity >> 255n) : Number(`0x${signature.slice(130)}`)
   const v27 = v < 2 ? v + 27 : v
@@ -161,7 +160,7 @@ export type SignatureKind =
   | { kind: 'eoa'; signature: Hex }
   /**
    * The kind `contract` means that no externally owned account (EOA) can have made the signature. Only a contract at
-   * the payer's address can accept such a signature (ERC-1271).
+   * the payer's address can accept it (ERC-1271).
    */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
   /**
@@ -171,9 +170,9 @@ export type SignatureKind =
   | { kind: 'malformed' }
 
 /**
- * Classifies an EVM signature by its bytes. A signature of 65 bytes that no EOA can have made is of the kind
- * `contract`, because contract wallets also use such bytes. For example, the contract wallet Safe marks an approved
- * hash by v = 1, and marks a signature of eth_sign by a value v above 30.
+ * Classifies an EVM signature by its bytes. If no EOA can have made a signature of 65 bytes, its kind is `contract`,
+ * because contract wallets also use such bytes. For example, the contract wallet Safe marks an approved hash by v = 1,
+ * and a signature of eth_sign by a v above 30.
  *
  * @param signature is in lower-case hexadecimal digits.
  */
@@ -199,9 +198,9 @@ export type AuthorizationVerdict =
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
    * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271). The
-   * field `signature` holds the signature without its ERC-6492 wrapping. Before the service stores the payment, the
-   * service checks whether the payer's address has contract code. If the address has no code and no allowed factory
-   * deploys the contract, the service refuses the payment. The field `reasonWithoutCode` then holds the reason.
+   * field `signature` holds the signature without its ERC-6492 wrapping. Before the service stores the payment, it
+   * checks whether the payer's address has contract code. If the address has no code and no allowed factory deploys the
+   * contract, the service refuses the payment for the reason in `reasonWithoutCode`.
    */
   | {
       kind: 'contract'
@@ -232,16 +231,16 @@ function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | nul
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // The service accepts only USDC in a payment. Other tokens can report false transfers, and some tokens, such as
-  // PYUSD, accept a used nonce without a revert.
+  // The service accepts only USDC in a payment. Other tokens can report false transfers. Some tokens, such as PYUSD,
+  // accept a used nonce without a revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'
   }
-  // The function refuses a payment to the payer's own address, because such a payment succeeds on the chain without
-  // moving money. With payments to their own address, people could get receipts without spending money.
+  // The function refuses a payment to the payer's own address. On the chain, such a payment succeeds but moves no
+  // money, so people could get receipts without spending money.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
-  // The amount must equal the price exactly, because a payment above the price was signed for another resource.
+  // The amount must equal the price exactly. The payer of a higher amount signed the payment for another resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
     return 'invalid_exact_evm_payload_authorization_value'
   }
@@ -261,8 +260,8 @@ function sameAddress(left: string, right: string): boolean {
 
 /**
  * Checks a payment without a request to the chain: version, scheme, network, asset, recipient, self-payment, exact
- * amount, time window (6 s margin), and signature. A payment that passes these checks can still fail on the chain. The
- * reason may be a low balance, a used nonce, a blacklist or a pause of the token.
+ * amount, time window (6 s margin), and signature. The payment can still fail on the chain because of a low balance, a
+ * used nonce, a blacklist or a pause of the token.
  *
  * @example
  * const verdict = await verifyAuthorization({ payload, requirement, nowS: 1740672100 })

@@ -1,6 +1,6 @@
 /**
  * Sets the maximum length of an endpoint's description in UTF-16 units. The length is limited, because each x402
- * challenge holds the description of its endpoint in a short header.
+ * challenge holds the description in a short header.
  */
 export const DESCRIPTION_MAX_LENGTH = 500
 

@@ -7,8 +7,8 @@ import type { NetworkName } from './usdc.ts'
 export const DEVNET_NETWORK: NetworkName = 'base-sepolia'
 
 /**
- * Lists accounts of the mnemonic `test test … junk`, which anvil unlocks. The accounts of this mnemonic are worthless
- * on every real chain.
+ * Lists accounts of the mnemonic `test test … junk`, which anvil unlocks. These accounts are worthless on every real
+ * chain.
  */
 export const DEVNET_ACCOUNTS = {
   gasWallet: {
@@ -22,7 +22,7 @@ export const DEVNET_ACCOUNTS = {
   payTo: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
   /**
    * Holds the account that may upgrade the proxy contract of the USDC token. The proxy contract refuses all other calls
-   * of the account `proxyAdmin`.
+   * from this account.
    */
   proxyAdmin: { address: '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f' },
   /**

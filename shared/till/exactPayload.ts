@@ -1,4 +1,4 @@
-/** Reads the inner payload of the scheme `exact` on EVM. The inner payload is the same in both versions of x402. */
+/** Reads the inner payload of the scheme `exact` on EVM. This payload is the same in both versions of x402. */
 import { type Address, getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 
@@ -13,8 +13,8 @@ const UINT256_MAX = 2n ** 256n - 1n
 const addressSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
-  // The case of the letters in an address encodes only a checksum. The code ignores the case of the letters, because
-  // the chain ignores the case, and the library viem throws an error on a wrong checksum.
+  // The case of the letters in an address encodes only a checksum. The chain ignores the case, but the library viem
+  // throws an error on a wrong checksum. Therefore the code also ignores the case.
   .transform((text): Address => getAddress(text.toLowerCase()))
 
 const uint256Schema = z
@@ -28,8 +28,8 @@ const hexSchema = (pattern: RegExp) =>
     .string()
     .max(SIGNATURE_CHARS_MAX)
     .regex(pattern)
-    // The service stores the nonce of a payment in lower case, because the nonce is part of the unique key that
-    // prevents double payment.
+    // The service stores the nonce in lower case, so that the unique key on the nonce prevents double payment in either
+    // spelling.
     .transform((text) => text.toLowerCase() as Hex)
 
 /**

@@ -13,9 +13,9 @@ type Paid = Transfer & {
 }
 
 /**
- * Returns the x402 header of a stored payment. The header contains the payer's authorization and signature. The service
- * does not store the other parts of the payer's header. Therefore the payment requirement in the header comes from this
- * service's challenge, and may differ in spelling from the payer's requirement.
+ * Returns the x402 header of a stored payment, with the payer's authorization and signature. The service does not store
+ * the other parts of the payer's header. Therefore the payment requirement in the header comes from this service's
+ * challenge, and its spelling may differ from the payer's header.
  */
 export function paidHeader(paid: Paid): { name: string; value: string } {
   const { x402Version, network, signature: bare, deployment, resourceUrl, paymentIdentifier } = paid

@@ -7,7 +7,7 @@ import type { X402Reason } from './x402.ts'
 
 type Detail = {
   network: UsdcNetwork
-  /** Explains the reason in more detail, for example by the name of a malformed member of the payment. */
+  /** Explains the reason in more detail, for example with the name of the payment's malformed member. */
   detail?: string | null | undefined
 }
 

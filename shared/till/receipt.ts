@@ -1,11 +1,11 @@
 /**
- * Signs and checks payment receipts. The response of redeem, the payment record and the webhook body hold a receipt in
- * the same format (docs/contract.md §6).
+ * Signs and checks payment receipts. The redeem response, the payment record and the webhook body hold a receipt in the
+ * same format (docs/contract.md §6).
  *
- * A receipt proves that the money moved. A receipt does not prove that the seller delivered the resource, because the
- * service signs the receipt before the delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). The
- * member `jws` of a receipt is a compact JWS (RFC 7515). The payload of this JWS is a receipt of the x402
- * `offer-receipt` extension, version 1, with additional members.
+ * A receipt proves that the money moved. It does not prove that the seller delivered the resource, because the service
+ * signs the receipt before the delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). The member `jws`
+ * of a receipt is a compact JWS (RFC 7515). Its payload is a receipt of the x402 extension `offer-receipt`, version 1,
+ * with additional members.
  */
 import { verify } from '@noble/ed25519'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
@@ -19,7 +19,7 @@ import { USDC_NETWORKS } from './usdc.ts'
 const receiptBodySchema = z.strictObject({
   version: z.literal(1),
   paymentId: z.string(),
-  /** Holds the same value as `paymentId`, for clients that know only the older name `paymentInId`. */
+  /** Holds the same value as `paymentId`. Some clients know only this older name. */
   paymentInId: z.string(),
   /**
    * Holds the id of the seller's endpoint. Null means that the facilitator settled the payment for an unregistered
@@ -36,8 +36,8 @@ const receiptBodySchema = z.strictObject({
   resource: z.string(),
   txHash: z.string(),
   /**
-   * Holds `payer` if only the payer named the paid `resource` (x402 version 2). If `resourceSource` is absent, the
-   * seller named the resource.
+   * Holds `payer` if only the payer named the paid `resource`, which is possible in x402 version 2. If `resourceSource`
+   * is absent, the seller named the resource.
    */
   resourceSource: z.literal('payer').optional(),
   /** Holds the name that the payer gave to the payment (x402 `payment-identifier`). */
@@ -111,8 +111,8 @@ export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey 
 }
 
 /**
- * Writes a receipt as text. The service stores and sends the text of a receipt unchanged, so that a signature over its
- * bytes stays valid on every repeated delivery.
+ * Writes a receipt as text. The service stores and sends this text unchanged, so that a signature over its bytes stays
+ * valid on every repeated delivery.
  */
 export function receiptText(receipt: Receipt): string {
   return canonicalJson(receipt)
@@ -159,7 +159,7 @@ export function verifyReceipt({
 
 function verified(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
   if (signature.length !== 64) return false
-  // The signature check follows RFC 8032 instead of ZIP 215, so that an altered but equivalent encoding of a valid
-  // signature is invalid.
+  // The signature check follows RFC 8032 instead of ZIP 215. ZIP 215 would accept altered encodings that are equivalent
+  // to a valid signature.
   return verify(signature, utf8ToBytes(text), publicKey, { zip215: false })
 }

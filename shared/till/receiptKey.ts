@@ -8,8 +8,8 @@ import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from '../canonicalJson.ts'
 
-// The synchronous functions of @noble/ed25519 throw until the caller has set a hash function, because the library has
-// no hash function.
+// The library @noble/ed25519 comes without a hash function. Its synchronous functions throw an error until the caller
+// has set one.
 hashes.sha512 = sha512
 
 const SEED_BYTES = 32
@@ -25,7 +25,7 @@ export type ReceiptKey = {
   readonly publicKeyMultibase: string
   /** Holds the DID of the issuer, `did:web:…`. */
   readonly did: string
-  /** Holds the DID URL of this receipt key. The fragment of the URL is the RFC 7638 thumbprint. */
+  /** Holds the DID URL of this receipt key. Its fragment is the RFC 7638 thumbprint of the key. */
   readonly kid: string
   readonly jwk: OkpJwk
 }
@@ -34,8 +34,8 @@ export type ReceiptKey = {
 export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk' | 'publicKeyMultibase'>
 
 /**
- * Holds the name of the signature algorithm. The newer name "Ed25519" of RFC 9864 would not work, because programs that
- * verify offer-receipt use jose 5.
+ * Holds the name of the signature algorithm. Programs that verify offer-receipt use jose 5, which does not know the
+ * newer name "Ed25519" of RFC 9864.
  */
 const ALG = 'EdDSA'
 
@@ -52,8 +52,8 @@ type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
 export function didWeb(baseUrl: string): string {
   const { host, pathname } = new URL(baseUrl)
   const path = pathname.split('/').filter((segment) => segment !== '')
-  // The call of encodeURIComponent writes the colon before the port as %3A, because a bare colon separates the parts of
-  // a did:web.
+  // A bare colon separates the parts of a did:web. Therefore encodeURIComponent writes the colon before the port as
+  // %3A.
   return ['did:web', encodeURIComponent(host), ...path.map(encodeURIComponent)].join(':')
 }
 
@@ -91,10 +91,10 @@ export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; 
 }
 
 /**
- * Writes `/.well-known/jwks.json`, the key set that holds the public receipt keys and no secret.
+ * Writes `/.well-known/jwks.json`: the key set with the public receipt keys. The key set holds no secret.
  *
  * @param keys lists the signing key first, and then the retired keys. The retired keys stay in the list, because
- * clients still check older receipts.
+ * clients still check older receipts with them.
  */
 export function receiptJwks(keys: readonly PublicReceiptKey[]) {
   return {
@@ -104,9 +104,9 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 
 /**
  * Writes `/.well-known/did.json` and the DID documents of projects, which hold no secret. Each receipt key occurs twice
- * in a DID document: as JsonWebKey2020 and as Multikey. Every verification method has the member `publicKeyMultibase`,
- * because clients expect this member. With this member, the JsonWebKey2020 method deviates from DID Core §5.2.1, which
- * allows only one form of the key.
+ * in a DID document: as JsonWebKey2020 and as Multikey. Both entries have the member `publicKeyMultibase`, because
+ * clients expect it. This member makes the JsonWebKey2020 entry deviate from DID Core §5.2.1, which allows only one
+ * form of the key.
  *
  * @param keys lists the same keys as {@link receiptJwks}. All keys in the list have the same DID.
  * @param options.subject is the DID of the DID document. The default is the DID of the keys.
@@ -159,7 +159,7 @@ function base58(bytes: Uint8Array): string {
     text = BASE58.charAt(Number(value % 58n)) + text
     value /= 58n
   }
-  // The encoded bytes begin with the multicodec prefix, which is not zero. Therefore the special case of base58 for
-  // leading zero bytes cannot occur.
+  // The special case of base58 for leading zero bytes cannot occur, because the encoded bytes begin with the multicodec
+  // prefix, which is not zero.
   return text
 }

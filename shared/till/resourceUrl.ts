@@ -39,13 +39,13 @@ export function parseResourceUrl(text: string): ResourceUrl {
   if (text.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }
-  // The function refuses control characters, blanks and `\`. The URL parser drops tabs and line ends and turns `\` into
-  // `/`, so two programs could read the same text as two different URLs.
+  // The function refuses control characters, blanks and `\`. The URL parser drops tabs and line ends, and turns `\`
+  // into `/`. Therefore two programs could read such a text as two different URLs.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
   if (/[\u0000-\u0020\u007f\\]/.test(text)) {
     throw new ResourceUrlError('must not hold blanks, control characters or backslashes')
   }
-  // The URL parser would accept `https:host` as `https://host`.
+  // Without this check, the URL parser would accept `https:host` as `https://host`.
   if (!/^https?:\/\//i.test(text)) {
     throw new ResourceUrlError('must be an absolute http or https URL')
   }

@@ -30,8 +30,8 @@ export type UsdcNetwork = {
   readonly network: NetworkName
   readonly chainId: number
   /**
-   * Holds the CAIP-2 name of the chain, which x402 version 2 and signed receipts use. A challenge of x402 version 1
-   * must not contain the CAIP-2 name, because the client x402-fetch throws an error on this name.
+   * Holds the CAIP-2 name of the chain, for x402 version 2 and for signed receipts. A challenge of x402 version 1 must
+   * not contain this name, because the client x402-fetch throws an error on it.
    */
   readonly caip2: `eip155:${number}`
   /**
@@ -113,8 +113,8 @@ export function usdcNetworkOfChainId(chainId: number): UsdcNetwork | undefined {
  * @throws UsdcAmountError if the amount is malformed, zero or too large.
  */
 export function parseUsdc(amount: string): bigint {
-  // A valid amount has at most 12 digits before the point. If the length of the text had no limit, BigInt() could get
-  // megabytes of digits to parse.
+  // A valid amount has at most 12 digits before the point. Without a limit on the length of the text, BigInt() could
+  // get megabytes of digits to parse.
   if (amount.length > 64 || !USDC_AMOUNT_PATTERN.test(amount)) {
     throw new UsdcAmountError(
       'amount must be a decimal USDC string with at most 6 decimals, such as "0.01"',
@@ -132,8 +132,8 @@ export function parseUsdc(amount: string): bigint {
 /**
  * Writes atomic units as whole USDC in the shortest form. The function is the inverse of {@link parseUsdc}.
  *
- * @param amountAtomic is the amount in atomic units, which must not be negative. The amount may be a sum that exceeds
- * the limit of a single price.
+ * @param amountAtomic is the amount in atomic units, which must not be negative. It may be a sum above the maximum of a
+ * single price.
  * @returns a text such as `0.01` for 10000n, `0` for 0n, `3` for 3000000n.
  * @throws RangeError on a negative amount.
  */

@@ -11,8 +11,8 @@ import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /**
- * Lists the reason codes for the refusal of a payment. The reason codes of x402 v1 §9 come first. The further reason
- * codes come from later facilitators, for cases that x402 v1 does not name.
+ * Lists the reason codes for the refusal of a payment. The codes of x402 v1 §9 come first. The other codes come from
+ * later facilitators, for cases that x402 v1 does not name.
  */
 export const X402_REASONS = [
   'insufficient_funds',
@@ -57,20 +57,20 @@ export const wireReason = (reason: string, x402Version: X402Version): string =>
     : reason
 
 /**
- * Holds the text in the field `error` of the x402 challenge that answers a request without payment. The reference
- * middleware uses the same text.
+ * Holds the field `error` of the x402 challenge that answers a request without payment. The reference middleware uses
+ * the same text.
  */
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
 /**
- * Sets the maximum number of characters of a payment header that the service decodes. A payment header of x402 version
- * 2 with extensions has about 3 KB, and a wrapped signature adds more.
+ * Sets the maximum number of characters of a payment header that the service decodes. A header of x402 version 2 with
+ * extensions has about 3 KB, and a wrapped signature adds more.
  */
 export const PAYMENT_HEADER_CHARS_MAX = 16_384
 
 /**
- * Holds the lifetime of a payer's signature in seconds. The lifetime is long enough that the service can send the
- * transaction a second time at a higher fee, on a chain with 2 s blocks.
+ * Holds the lifetime of a payer's signature in seconds. On a chain with 2 s blocks, this is enough time for the service
+ * to send the transaction a second time at a higher fee.
  */
 const MAX_TIMEOUT_S = 120
 
@@ -93,8 +93,7 @@ export type PaymentPayload = {
   network: string
   payload: ExactPayload
   /**
-   * Holds the payer's copy of the resource's URL (version 2). No signature protects the payer's copy of the resource's
-   * URL.
+   * Holds the resource's URL as the payer has copied it into the payment (version 2). No signature protects this copy.
    */
   resourceUrl?: string
   /** Holds the name that the payer gave to the payment: the extension `payment-identifier`. */
@@ -121,9 +120,8 @@ const envelopeSchema = z
   .partial()
 
 /**
- * Describes one entry of the list `accepts` in an x402 challenge. This service sends the entries of `accepts` to
- * payers, and sellers send such entries to the facilitator. Clients of version 1 refuse entries without `mimeType` and
- * `extra`.
+ * Describes one entry of the list `accepts` in an x402 challenge. This service sends such entries to payers, and
+ * sellers send them to the facilitator. Clients of version 1 refuse entries without `mimeType` and `extra`.
  */
 export const paymentRequirementsSchema = z.object({
   scheme: z.string().max(64),
@@ -200,12 +198,11 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
   /**
-   * Refuses a malformed payment. The field `x402Version` is the x402 version that the response to the payment must
-   * have.
+   * Refuses a malformed payment. The field `x402Version` is the version in which the service must respond.
    */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
-/** Returns the x402 version that the response to a payment must have, which is the version of the payment. */
+/** Returns the x402 version in which the service must respond to a payment: the version of the payment itself. */
 export const versionOf = (decoded: DecodedPayment): X402Version =>
   decoded.ok ? decoded.payload.x402Version : decoded.x402Version
 
@@ -218,8 +215,8 @@ function refused(reason: X402Reason, detail: string, x402Version: X402Version = 
  * object determines its format.
  *
  * @returns the payload with checksummed addresses, lower-case hex and bigint numbers, or a reason to refuse the
- * payment. An unknown version or scheme is a reason to refuse the payment, because the service does not know the format
- * of the payload.
+ * payment. The function refuses an unknown version or scheme, because the service does not know the format of its
+ * payload.
  */
 export function parsePaymentPayload(value: unknown): DecodedPayment {
   const envelope = envelopeSchema.safeParse(value).data ?? {}
@@ -261,22 +258,25 @@ export function decodePaymentHeader(header: string): DecodedPayment {
     )
   }
   const bytes = Buffer.from(header, 'base64')
-  // Buffer skips characters outside the base64 alphabet. The function encodes the decoded bytes again and compares the
-  // result with the header, so that each payment has only one spelling.
+  // Buffer skips characters outside the base64 alphabet. Therefore the function encodes the decoded bytes again and
+  // compares the result with the header. In this way, each payment has only one accepted spelling.
   if (header === '' || bytes.toString('base64') !== header) {
     return refused('invalid_payload', 'header is not standard base64')
   }
   try {
     return parsePaymentPayload(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch {
-    // JSON with thousands of nested levels causes a RangeError, which this `catch` also handles.
+    // JSON with thousands of nested levels causes a RangeError. This `catch` handles it too.
     return refused('invalid_payload', 'header is not UTF-8 JSON')
   }
 }
 
 export type PaymentResponse = {
   success: boolean
-  /** Holds the hash of the settling transaction. The hash is an empty text if the service sent no transaction. */
+  /**
+   * Holds the hash of the transaction that settled the payment. The hash is an empty text if the service sent no
+   * transaction.
+   */
   transaction: Hex | ''
   network: NetworkName
   payer: string

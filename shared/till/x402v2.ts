@@ -15,16 +15,16 @@ export const OFFER_RECEIPT = 'offer-receipt'
 export const PAYMENT_IDENTIFIER = 'payment-identifier'
 
 /**
- * Sets the maximum number of characters of the header `PAYMENT-REQUIRED`. A proxy refused a 402 with a header of 3,564
- * bytes and accepted a header of 2,996 bytes (coinbase/cdp-sdk #759).
+ * Sets the maximum number of characters of the header `PAYMENT-REQUIRED`. A proxy accepted a 402 response with a header
+ * of 2,996 bytes, and refused one with 3,564 bytes (coinbase/cdp-sdk #759).
  */
 const PAYMENT_REQUIRED_CHARS_MAX = 2990
 
 const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
 
 /**
- * Returns the x402 version 1 name of a known chain, which the caller may name in the spelling of version 1 or 2. If the
- * chain is unknown, the function returns the given name unchanged.
+ * Returns the x402 version 1 name of a chain that the caller names in the spelling of either version. If the chain is
+ * unknown, the function returns the given name unchanged.
  */
 export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
 
@@ -32,9 +32,8 @@ export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.netw
 const lenient = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().catch(null)
 
 /**
- * Describes the header `PAYMENT-SIGNATURE` after the decoding of base64 and JSON. The service reads only the scheme and
- * the network of the member `accepted`. The members of `accepted` except the scheme and the network only repeat this
- * service's challenge.
+ * Describes the header `PAYMENT-SIGNATURE` after the decoding of base64 and JSON. Of the member `accepted`, the service
+ * reads only the scheme and the network. All other fields of `accepted` only repeat this service's challenge.
  */
 export const paymentPayloadV2Schema = z
   .object({
@@ -69,8 +68,8 @@ export const paymentPayloadV2Schema = z
   })
 
 /**
- * Describes one entry of the list `accepts` in x402 version 2. This service sends entries of this form to payers, and
- * sellers send such entries to the facilitator.
+ * Describes one entry of the list `accepts` in x402 version 2. This service sends such entries to payers, and sellers
+ * send them to the facilitator.
  */
 export const paymentRequirementsV2Schema = z.object({
   scheme: z.string().max(64),
@@ -130,8 +129,8 @@ const IDENTIFIER_EXTENSION = {
 
 /**
  * Encodes the `PAYMENT-REQUIRED` header of a challenge. If the header would exceed 3 kB, the function drops the signed
- * offer first, then the description, then the metadata. After the function has dropped all three parts, only a very
- * long resource URL can make the header longer than 3 kB.
+ * offer first, then the description, then the metadata. After that, only a very long resource URL can make the header
+ * too long.
  *
  * @param offerKey is the receipt key that signs the offer in the header. Null means that the header gets no signed
  * offer.
@@ -203,15 +202,15 @@ function encodeForm({
 }
 
 /**
- * Holds a placeholder text that is longer than every error text of an x402 challenge. The function `fitsChallenge`
- * measures a challenge with this placeholder as its error.
+ * Holds a placeholder that is longer than every error text of an x402 challenge. The function `fitsChallenge` measures
+ * a challenge with this longest possible error.
  */
 const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`
 
 /**
- * Tells whether the metadata of a resource fit into the header of every challenge for the resource, with any price and
- * any error.
+ * Tells whether the metadata of a resource fit into the header of every challenge for the resource. The price and the
+ * error text of the challenge can be of any length that occurs.
  */
 export function fitsChallenge(url: string, metadata: Metadata): boolean {
   const how = bazaarOf(metadata, url)

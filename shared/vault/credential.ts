@@ -172,8 +172,8 @@ function checkObject(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new CredentialInputError(`${name} must be a JSON object`)
   }
-  // The function checks the nesting of a credential's data first, because JSON.stringify and PostgreSQL fail on very
-  // deep nesting.
+  // The function checks the nesting of a credential's data first. On very deep nesting, JSON.stringify and PostgreSQL
+  // would fail.
   if (isDeeperThan(value, DEPTH_MAX)) {
     throw new CredentialInputError(`${name} must not nest deeper than ${DEPTH_MAX} levels`)
   }
@@ -258,8 +258,8 @@ export function popBackupCode(
 }
 
 /**
- * Prepares the data of an old version of a credential before the service restores this version. Backup codes that were
- * used after the old version stay marked as used.
+ * Prepares the data of an old version of a credential before the service restores this version. A backup code that was
+ * used after the old version stays marked as used.
  */
 export function withoutUsedCodes(old: CredentialData, current: CredentialData): CredentialData {
   const used = new Set(texts(current.usedBackupCodes))

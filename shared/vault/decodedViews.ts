@@ -1,7 +1,7 @@
 /**
- * Decodes a text in every way that a reader of the text could use. The decoder removes percent, backslash, HTML or
- * quoted-printable escapes. The decoder also decodes base64, hexadecimal digits and decimal bytes. The decoded texts
- * are binary strings, in which one character is one byte.
+ * Decodes a text in every way that its recipient could decode it. The decoder removes percent, backslash, HTML or
+ * quoted-printable escapes. It also decodes base64, hexadecimal digits and decimal bytes. The decoded texts are binary
+ * strings, in which one character is one byte.
  *
  * Standards: RFC 3986 §2.1 (percent), RFC 8259 §7 (JSON), RFC 2045 §6.7 (quoted-printable), RFC 4648 §4, §5, §8.
  */
@@ -117,9 +117,9 @@ const ENTITIES: Record<string, string> = {
 }
 
 /**
- * Lists the named characters of HTML 4 (HTML 4.01 §24) that {@link ENTITIES} does not contain. Each name in the list
- * belongs to the code point that follows the code point of the previous name. The function `htmlentities` of PHP writes
- * all of these names.
+ * Lists the named characters of HTML 4 (HTML 4.01 §24) that {@link ENTITIES} does not contain. Each group starts at the
+ * code point `first`, and its further names belong to the following code points. The function `htmlentities` of PHP
+ * writes all of these names.
  */
 const HTML_4: readonly (readonly [first: number, names: string])[] = [
   [
@@ -225,8 +225,8 @@ function unescaped(text: string, { token, decode }: Unescape): View | null {
   let builder: ViewBuilder | null = null
   let at = 0
   for (const match of text.matchAll(token)) {
-    // The decoded text is never longer than the source text. A code point has at most four bytes. Each escape sequence
-    // has more characters than the bytes that it encodes.
+    // The decoded text is never longer than the source text, because each escape sequence has more characters than the
+    // bytes that it encodes.
     builder ??= new ViewBuilder(text.length)
     builder.copy(text, at, match.index)
     at = match.index + match[0].length
@@ -246,8 +246,8 @@ BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
 /**
- * Sets the number of separating bytes between two decoded runs of a text, so that the search finds no secret across two
- * runs.
+ * Sets the number of separating bytes between two decoded runs of a text. With these bytes, the search finds no secret
+ * that begins in one run and ends in the next.
  */
 const GAP = 1
 
@@ -317,8 +317,7 @@ const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
 /**
- * Yields a decoded text for each kind of escape in a text. Each decoded text results from the removal of the escapes of
- * only one kind.
+ * Yields one decoded text for each kind of escape in a text. Each decoded text lacks only the escapes of this kind.
  */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {

@@ -2,8 +2,8 @@
  * Encrypts stored secrets by envelope encryption.
  *
  * Every secret has its own random data key. A master key with an id encrypts ("wraps") the data key. When the master
- * key changes, the service rewrites only 61 bytes of each stored secret. The database row of a secret holds the
- * secret's data key, so nobody can recover a deleted secret.
+ * key changes, the service rewrites only 61 bytes of each stored secret. The data key is in the secret's own database
+ * row, so nobody can recover a deleted secret.
  *
  * Standards: AES-256-GCM (NIST SP 800-38D), HKDF-SHA-256 (RFC 5869).
  *
@@ -16,8 +16,7 @@
  *
  * A secret decrypts only for its own project, name, version and purpose. A data key encrypts only one secret, and only
  * once. One master key may encrypt 2^32 data keys (SP 800-38D §8.3, random nonces), which is enough for seven weeks at
- * a thousand writes a second. The operator should replace the master key long before the key has encrypted 2^32 data
- * keys.
+ * a thousand writes a second. The operator should replace the master key long before this number.
  */
 import {
   createCipheriv,
@@ -77,8 +76,8 @@ export class UnknownMasterKeyError extends Error {
 }
 
 /**
- * Reports that a stored secret was changed, belongs to another context, or was encrypted under a different master key
- * with the same id.
+ * Reports that a stored secret cannot be decrypted. The secret was changed, belongs to another context, or was
+ * encrypted under a different master key with the same id.
  */
 export class BrokenSealError extends Error {
   constructor() {
@@ -218,8 +217,8 @@ const parts = ({ purpose, projectId, name, version }: SecretContext): string[] =
 ]
 
 /**
- * Joins the parts of the associated data of an encrypted secret. Each part follows its length, so that two different
- * lists of parts never give the same bytes.
+ * Joins the parts of the associated data of an encrypted secret. The length of each part stands before it, so that two
+ * different lists of parts never give the same bytes.
  */
 function associatedData(list: string[]): Buffer {
   return Buffer.concat(

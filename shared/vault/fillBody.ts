@@ -1,7 +1,7 @@
 /**
- * Fills the placeholders of a request body. The code parses the request body by its content-type, because the server
- * will parse the body in the same way. If different servers could read a body in different ways, the body counts as
- * text. A text body may contain only placeholders that the credential allows in the place `body`.
+ * Fills the placeholders of a request body. The code parses the body by its content type, because the server will parse
+ * it in the same way. If different servers could read a body in different ways, the body counts as text. A text body
+ * may contain only placeholders that the credential allows in the place `body`.
  */
 import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
@@ -44,8 +44,8 @@ function contentType(headers: Record<string, string>): { essence: string; isClea
 }
 
 /**
- * Returns a function that escapes a credential's value for a body of the given content type. The escaped value cannot
- * end the string in the body that surrounds the placeholder.
+ * Returns a function that escapes a credential's value for a body of the given content type. An escaped value cannot
+ * end the string that surrounds its placeholder.
  */
 function escapeFor(essence: string): (value: string) => string {
   if (isForm(essence)) return encodeURIComponent
@@ -65,8 +65,8 @@ export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): str
       const filledName = fill(name, () => [`a name of the ${kind}`], encodeURIComponent)
       if (rest.length === 0) return filledName
       const value = rest.join('=')
-      // A query value with a semicolon must not contain a secret, because some servers read a semicolon as the
-      // separator of two query parameters.
+      // A query value with a semicolon must not contain a secret. Some servers read a semicolon as the separator of two
+      // query parameters.
       const place = value.includes(';') ? `a ${kind} with a semicolon` : pairPlace(kind, name)
       return `${filledName}=${fill(value, () => [place], encodeURIComponent)}`
     })
@@ -94,8 +94,8 @@ type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean
  * numbers keep their digits.
  */
 function fillJson(text: string, fill: Fill): string {
-  // The function also parses a JSON text without `{{` if the text has a backslash, because an escape sequence can stand
-  // for a brace of a placeholder.
+  // The function also parses a JSON text that has a backslash but no `{{`, because an escape sequence can stand for a
+  // brace of a placeholder.
   if (!/\{\{|\\/.test(text)) return text
   if (!isValidJson(text)) {
     if (hasPlaceholder(text)) throw fault('request.body must be JSON, as its content-type says')

@@ -1,6 +1,6 @@
 /**
- * Masks secrets in a text, even if the secrets appear only after one or several decoding steps. A hostile server can
- * still hide a secret in an invented encoding, as SECURITY.md states.
+ * Masks secrets in a text, even if a secret appears only after one or several decoding steps. A hostile server can
+ * still hide a secret in an encoding of its own, as SECURITY.md states.
  */
 import {
   createRunDecoder,
@@ -19,19 +19,19 @@ export const SECRET_MIN_LENGTH = 3
 /** Sets the maximum number of nested layers of encoding that the masker searches for secrets. */
 const DEPTH_MAX = 3
 /**
- * Sets the maximum number of searched characters, in all decoded texts, for each character of the masked text. The
- * service does not show a text that needs more decoding.
+ * Sets the maximum number of searched characters, in all decoded texts together, for each character of the masked text.
+ * The service does not show a text that would need more decoding.
  */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
 /**
- * Sets the minimum length of the base64 core of a secret. The base64 core consists of the base64 characters that do not
- * depend on neighbouring bytes. The masker searches for base64 cores, because the masker cannot decode base64 text
- * whose letter case was changed.
+ * Sets the minimum length of the base64 core of a secret. The core consists of the base64 characters that do not depend
+ * on neighbouring bytes. The masker also searches for cores, because it cannot decode base64 text whose letter case was
+ * changed.
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Sets the number of bytes from which the masker always decodes an encoded run, even if every secret is longer. */
+/** Sets the length in bytes from which the masker always decodes an encoded run, even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
 /**
@@ -85,9 +85,9 @@ export class Masker {
 
   /**
    * Finds the ranges of a text that hold a secret in any encoding.
-   * @param siblings maps each already searched text to its depth. All texts in the map result from the same source text
-   * by the removal of escapes. The map avoids a second search of the same text, because the removal of escapes in
-   * different orders often gives the same text.
+   * @param siblings maps each already searched text to its depth. All of these texts result from the same source text
+   * by the removal of escapes. Removal in different orders often gives the same text, and the map avoids a second
+   * search of it.
    */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
@@ -108,8 +108,8 @@ export class Masker {
   }
 
   /**
-   * Searches decoded bytes for secrets. In the decoded bytes, the function searches only the runs of readable text for
-   * further layers of encoding.
+   * Searches decoded bytes for secrets. The function searches for further layers of encoding only in the runs of
+   * readable text.
    */
   #inBytes(bytes: string, depth: number, work: Work): Range[] {
     const view = this.#runs.textOf(bytes)
@@ -125,7 +125,7 @@ export class Masker {
 
 /**
  * Adds the ranges in which a decoded text holds secrets, as ranges of the source text. The ranges do not overlap, so
- * the time of the function is at most proportional to the length of the decoded text.
+ * the time is at most proportional to the length of the decoded text.
  */
 function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
   for (const range of ranges) found.push(back(view, range))

@@ -1,7 +1,7 @@
 /**
  * Finds many byte strings (needles) in one pass over a text (Aho and Corasick, "Efficient string matching", 1975). The
- * search time grows with the sum of the lengths of the text and the needles, and never with their product. Therefore a
- * server that knows the needles (the secrets) cannot slow down the search by its choice of a response.
+ * search time grows with the sum of the lengths of text and needles, and never with their product. Therefore a server
+ * that knows the secrets (the needles) cannot slow down the search by its response.
  */
 
 /**
@@ -19,8 +19,8 @@ const BYTES = 256
 export class NeedleSearch {
   readonly #edges: Edges
   /**
-   * Maps each tree node to its fallback node. The fallback node stands for the longest proper suffix of the node's text
-   * with which a needle (a byte string to find) begins.
+   * Maps each tree node to its fallback node. This node stands for the longest proper suffix of the node's text that is
+   * also the start of a needle (a byte string to find).
    */
   readonly #fallback: Int32Array
   /**
@@ -106,7 +106,7 @@ function growTree(needles: readonly string[], nodesMax: number): Tree {
 }
 
 /**
- * Links each tree node to the node of its longest suffix. The function links nodes of shorter texts before nodes of
+ * Links each tree node to the node of its longest suffix. The function handles nodes of shorter texts before nodes of
  * longer texts. Each node also takes over the needle (byte string to find) that ends at its suffix node.
  */
 function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array {

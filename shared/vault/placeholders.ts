@@ -9,14 +9,14 @@ export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
 /** Sets the maximum number of characters of a placeholder's value. A longer value does not fit into an HTTP header. */
 export const VALUE_MAX_LENGTH = 8_192
 /**
- * Sets the length of the shortest secret that the masker hides in a response although the request did not contain the
- * secret. Shorter values may be everyday words, and the masking of such words would damage the response.
+ * Sets the minimum length of a secret that the masker hides in a response although the request did not contain it.
+ * Shorter values may be everyday words, and their masking would damage the response.
  */
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
 /**
- * Sets the maximum number of placeholders in one request. The number is limited because each placeholder needs a check
- * against the placement, and because the value of a placeholder may be long.
+ * Sets the maximum number of placeholders in one request. Each placeholder needs a check of its place, and its value
+ * may be long.
  */
 const PLACEHOLDERS_MAX = 100
 
@@ -29,9 +29,9 @@ export type UsedCredential = {
 
 /**
  * Replaces the placeholders in one text by the credential's values.
- * @param places returns the names of a placeholder's places in the request, such as a header or the body. The
- * placeholder begins after the first `at` characters of the text. The credential must allow its secret in one of the
- * returned places.
+ * @param places returns the names of the places in the request where a placeholder stands, such as a header or the
+ * body. The placeholder begins after the first `at` characters of the text. The credential must allow its secret in one
+ * of these places.
  * @param write escapes a value so that the value is valid at the place of the placeholder.
  * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if the credential does not
  * allow a secret at the place of its placeholder.
@@ -122,8 +122,8 @@ const basicAuth = (username: string | null, password: string | null): string | n
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
 /**
- * Returns all secrets of a credential, including secrets that the request does not contain. The masker also searches
- * the response for unsent secrets, because a server may know more secrets than the request contains.
+ * Returns all secrets of a credential, including secrets that the request does not contain. The masker searches the
+ * response for them too, because a server may know more secrets than the request contains.
  */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []

@@ -1,7 +1,7 @@
 /**
- * Decides in which places of a request a secret may stand. Even an honest host publishes some of the texts that the
- * host receives, such as a note, a title or a user name. Therefore the service sends a secret only in a place whose
- * content servers treat as a secret.
+ * Decides in which places of a request a secret may stand. Even an honest host publishes some of the texts that it
+ * receives, such as a note, a title or a user name. Therefore the service sends a secret only in a place that servers
+ * keep secret.
  *
  * | place         | is                                                                             |
  * | ------------- | ------------------------------------------------------------------------------ |
@@ -34,7 +34,7 @@ export const PLACEMENT_RULE =
 const ENTRY =
   /^(?:([A-Za-z][\w-]{0,63})@)?(?:(basic|body)|(header|query|form|json|path):(\S{1,200}))$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
-/** Matches headers that no secret may fill, because these headers control the connection or the reading of the body. */
+/** Matches headers that must never hold a secret, because they control the connection or the reading of the body. */
 const NO_PLACE =
   /^(?:host|connection|cookie2|te|trailer|upgrade|expect|content-.+|transfer-.+|accept.*)$/
 
@@ -112,10 +112,10 @@ const named = (field: string, ...names: string[]): string[] =>
   names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
 
 /**
- * Holds the default placement of each credential type. The default allows a password only in the password field of a
- * login form, and never in the user name field, because a host shows user names to others. The default allows a token
- * in the header Authorization, which no honest host publishes. The default allows an SSH key or a certificate nowhere
- * in an HTTP request.
+ * Holds the default placement (the allowed places of a secret) of each credential type. A password may stand only in
+ * the password field of a login form, and never in the user name field, because a host shows user names to others. A
+ * token may stand in the header Authorization, which no honest host publishes. An SSH key or a certificate may stand
+ * nowhere in an HTTP request.
  */
 const DEFAULTS: Record<CredentialType, readonly string[]> = {
   LOGIN: [
@@ -144,8 +144,8 @@ const DEFAULTS: Record<CredentialType, readonly string[]> = {
 }
 
 /**
- * Returns the default placement of a credential type. The default placement of an unknown credential type allows no
- * place.
+ * Returns the default placement (the allowed places of a secret) of a credential type. An unknown credential type gets
+ * no allowed place.
  */
 export const defaultPlacement = (type: string): readonly string[] =>
   Object.hasOwn(DEFAULTS, type) ? DEFAULTS[type as CredentialType] : []

@@ -40,9 +40,9 @@ const encode = (text: string) =>
 const S3_SERVICES = new Set(['s3', 's3express', 's3-object-lambda', 's3-outposts'])
 
 /**
- * For the signature of other services, AWS removes the empty segments of the path, and percent-encodes the path of the
- * URL a second time. For S3, the signature keeps each path segment and encodes the segment only once, so that `!` and
- * `%21` in a URL have the same signature.
+ * Returns the path of the URL as AWS signs it. For most services, AWS removes the empty segments and percent-encodes
+ * the URL's path a second time. For S3, AWS keeps each segment and encodes it only once, so that `!` and `%21` in a URL
+ * have the same signature.
  */
 function canonicalPath({ pathname }: URL, service: string): string {
   const segments = pathname.slice(1).split('/')

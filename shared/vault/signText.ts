@@ -15,8 +15,8 @@ const SEED_BYTES = 32
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
- * Lists the credential fields that may hold a signing key, the default field first. The service uses no other field as
- * a signing key. The list contains no password, because an attacker could test guessed passwords against the signature.
+ * Lists the credential fields that may hold a signing key, the default field first. The list contains no password,
+ * because an attacker could test guessed passwords against the signature.
  */
 const SIGNING_FIELDS = {
   hmac: {

@@ -10,15 +10,15 @@ export const BODY_OMITTED = [
 ] as const
 
 /**
- * Describes the HTTP response to a request with a secret, after masking. After masking, the HTTP response shows the
- * secret in no encoding that the masker can decode.
+ * Describes the HTTP response to a request with a secret, after the masking. It then shows the secret in no encoding
+ * that the masker can decode.
  */
 export type UseAnswer = {
   status: number
   statusText: string
   /**
-   * Holds the headers of the HTTP response with names in lower case. If several headers have the same name, a comma
-   * joins their values. A line break joins the values of several cookies.
+   * Holds the headers of the HTTP response with names in lower case. A comma joins the values of several headers with
+   * the same name. A line break joins the values of several cookies.
    */
   headers: Record<string, string>
   body: string | null

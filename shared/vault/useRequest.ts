@@ -50,33 +50,32 @@ const USE_URL = /^(https?):\/\/([^/?#\\]+)([/?][^#]*)?$/i
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
 /**
- * Matches the value of a header by RFC 9110 §5.5 without obs-text. The pattern excludes obs-text (bytes above ASCII),
- * because some servers read obs-text as Latin-1 and other servers as UTF-8.
+ * Matches the value of a header by RFC 9110 §5.5 without obs-text (bytes above ASCII). Some servers read obs-text as
+ * Latin-1, and others as UTF-8.
  */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 const OWN_HEADERS = new Set([
   // The HTTP client sets headers such as Host and Content-Length itself, so a caller must not set these headers.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
-  // With a header such as Accept-Encoding, a caller could request a response encoding in which the masker cannot find
-  // secrets.
+  // With a header such as Accept-Encoding, a caller could ask for a response encoding that the masker cannot decode.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // With a range header, a caller could request a part of the response that cuts a secret in two, so that the masker
-  // would not find the secret.
+  // With a range header, a caller could request a part of the response that begins or ends inside a secret. The masker
+  // would not find such a part of a secret.
   ...['range', 'request-range', 'if-range'],
   // With conditional and digest headers, a caller could test guesses about the masked parts of the response (RFC 9110
   // §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
   // Some servers take the method or the path from headers such as X-HTTP-Method-Override. A caller must not set these
-  // headers, because the service checks the bounds (limits on use) only against the real method and path.
+  // headers, because the service checks a credential's bounds (limits on use) only against the real method and path.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])
 
 /**
- * Lists the headers by which the service reads the body. A host could read `Content_Type` in place of `Content-Type`,
- * and then parse the body in another way than the service.
+ * Lists the headers by which the service reads the body. A server could read `Content_Type` as `Content-Type`, and then
+ * parse the body in another way than the service.
  */
 const BODY_HEADERS = new Set(['content-type', 'content-encoding'])
 
@@ -182,8 +181,8 @@ export type FilledRequest = {
 }
 
 /**
- * Returns the call of an MCP tool as a request whose body is JSON, because the body holds the arguments of the tool.
- * Therefore the service fills each placeholder into a JSON string, and ignores the Content-Type that the caller wrote.
+ * Returns the call of an MCP tool as a request with a JSON body, which holds the tool's arguments. Therefore the
+ * service fills each placeholder into a JSON string, and ignores the Content-Type that the caller wrote.
  */
 export const toolCall = (request: UseRequest): UseRequest => ({
   ...request,
@@ -239,7 +238,7 @@ function headerPlaces(name: string, value: string): string[] {
 }
 
 function headerValue(value: string, field: string): string {
-  // The function refuses a header value with CR or LF, because the value would begin another header.
+  // The function refuses a header value with CR or LF, because such a value would begin another header.
   if (HEADER_VALUE.test(value) && value.length <= HEADER_VALUE_MAX_LENGTH) return value
   throw fault(
     `{{${field}}} does not fit into a header: its value has control or non-ASCII characters`,

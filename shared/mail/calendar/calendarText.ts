@@ -21,7 +21,7 @@ function textOf(invite: Omit<ReadInvite, 'source'>): string {
   return `${lines.map(oneLine).join('\n')}${invite.description === '' ? '' : `\n\n${invite.description}`}`
 }
 
-/** Joins the lines of a text into one line, so that no value of a calendar event can forge another line. */
+/** Joins the lines of a text into one line. Otherwise a value of a calendar event could forge another line. */
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 const timeText = ({ local, zone }: CalendarTime): string =>

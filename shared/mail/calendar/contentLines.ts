@@ -1,10 +1,12 @@
-/** Corrects content lines (RFC 5545 §3.1) that other calendar programs read, and that the calendar library refuses. */
+/**
+ * Corrects content lines (RFC 5545 §3.1) that the calendar library refuses although other calendar programs read them.
+ */
 import ICAL from 'ical.js'
 
 /** Matches the name of a content line. A colon or a semicolon follows the name. */
 const NAME = /^[\w-]+(?=[;:])/
 
-/** Matches the name of the first and the last line of a component. */
+/** Matches the names BEGIN and END of the first and the last line of a component. */
 const FRAME = /^(?:BEGIN|END)$/i
 
 /** Matches the names of the properties whose texts may have several lines. */
@@ -14,8 +16,8 @@ const TEXT = /^(?:SUMMARY|DESCRIPTION|LOCATION|COMMENT|X-ALT-DESC)$/i
 const TIME = /^(?:DTSTART|DTEND|RECURRENCE-ID|EXDATE|RDATE)$/i
 
 /**
- * Matches the names of the lines that the reader must never leave out. Without such a line, the reader would see another
- * event, another time or another state than the sender wrote.
+ * Matches the names of the lines that must never be left out. Without such a line, the service would read another
+ * event, time or status than the sender wrote.
  */
 const NEEDED =
   /^(?:BEGIN|END|METHOD|UID|SEQUENCE|STATUS|RECURRENCE-ID|DTSTART|DTEND|DURATION|DTSTAMP|RRULE|RDATE|EXDATE|TZ\w+)$/i
@@ -26,9 +28,9 @@ const DAY_LENGTH = 8
 const nameOf = (line: string): string => NAME.exec(line)?.[0] ?? ''
 
 /**
- * Corrects the lines and the times of a calendar file. A line that is no content line continues the text before it,
- * because some programs do not escape the line breaks of a text. After any other value, such a line is left out. A date gets `VALUE=DATE`, and a
- * time without seconds gets seconds. A time in the format of RFC 3339 loses its separators.
+ * Corrects the lines and the times of a calendar file. Some programs do not escape the line breaks of a text. Therefore
+ * a line that is no content line continues the text before it. After any other value, such a line is left out. A date
+ * gets `VALUE=DATE`, and a time without seconds gets seconds. A time in the format of RFC 3339 loses its separators.
  */
 export function mendLines(text: string): string {
   const lines: { name: string; parts: string[] }[] = []
@@ -52,7 +54,10 @@ function mended(name: string, line: string): string {
   return `${name}${parameters}${isDate ? ';VALUE=DATE' : ''}:${values.join(',')}`
 }
 
-/** Matches the times that {@link mendTime} corrects. The calendar library would read month 13 as the next January. */
+/**
+ * Matches the times that {@link mendTime} corrects. The pattern excludes month 13, which the calendar library would
+ * read as the next January.
+ */
 const CORRECTED =
   /^\d{4}(-?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?:T(?:[01]\d|2[0-3])(:?)[0-5]\d(?:\2[0-5]\d)?Z?)?$/
 
@@ -64,8 +69,8 @@ function mendTime(value: string): string {
 const isDay = (value: string): boolean => value.length === DAY_LENGTH && CORRECTED.test(value)
 
 /**
- * Leaves out the lines that the calendar library cannot read, unless the reader needs them. If a line is readable without
- * its quotes, the function only removes the quotes.
+ * Leaves out the lines that the calendar library cannot read, unless the event needs them. If a line becomes readable
+ * without its quotes, the function only removes the quotes.
  * @param text has lines that {@link mendLines} has written.
  */
 export const readableLines = (text: string): string =>

@@ -8,8 +8,8 @@ export type Instance = { startMs: number; endMs: number; local: string }
 export type Window = { fromMs: number; untilMs: number; max: number }
 
 /**
- * Sets the maximum number of characters of a stored calendar source. The calendar source of an event holds the
- * recurrence rule, the exceptions, and the definitions of the time zones.
+ * Sets the maximum number of characters of a stored calendar source. The source holds an event's recurrence rule, its
+ * exceptions, and the definitions of its time zones.
  */
 const SOURCE_MAX_CHARS = 100_000
 
@@ -32,7 +32,7 @@ export function definitionsOf(calendar: ICAL.Component): Definitions {
   )
 }
 
-/** Returns the times in a calendar property. The function leaves out property values that are no times. */
+/** Returns the times in a calendar property. The function leaves out values that are no times. */
 export function timesOf(property: ICAL.Property | null, definitions: Definitions): PlacedTime[] {
   const tzid = property?.getFirstParameter('tzid') ?? ''
   return (property?.getValues() ?? []).flatMap((given: unknown) => {
@@ -58,8 +58,8 @@ export function spanOf(
   if (start === undefined) return null
   const end = endOf(event, start, definitions)
   const lengthMs = instantOf(end) - instantOf(start)
-  // A calendar event must end after its start (RFC 5545 §3.8.2.2). A calendar event that ends before its start counts
-  // as an event without length.
+  // A calendar event must end after its start (RFC 5545 §3.8.2.2). An event that ends before its start counts as an
+  // event without length.
   return lengthMs < 0 ? { start, end: start, lengthMs: 0 } : { start, end, lengthMs }
 }
 
@@ -74,17 +74,16 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
 }
 
 /**
- * Sets the fraction of the `max` instances that is reserved for future instances if very many instances lie in the
+ * Sets the fraction of the `max` instances that stays reserved for the future, even if very many instances lie in the
  * past.
  */
 const COMING_PART = 3 / 4
 
 /**
- * Returns the instances of a recurring event. If the window has more than `max` instances, the function leaves out the
- * oldest and the latest ones, so that the instances around `nowMs` stay. If the window has no instance, the function
- * returns the first instance after the window, so that a series with a pause of years does not end. The function runs
- * in a child process, because the recurrence rule comes from a stranger and may have no end, or may match no time at
- * all.
+ * Returns the instances of a recurring event in a window of time. If the window has more than `max` instances, the
+ * function keeps those around `nowMs`. If the window has no instance, the function returns the first instance after it,
+ * so that a series with a pause of years does not end. The function runs in a child process, because an untrusted
+ * recurrence rule may have no end, or may match no time at all.
  * @param source is the calendar source of the recurring event, which {@link sourceOf} has written.
  */
 export function expand(
@@ -135,9 +134,9 @@ export function instancesOf(
 }
 
 /**
- * Yields the start times of a calendar event according to the event's recurrence rule. The recurrence rule uses the
- * local time, so that a meeting stays at ten o'clock when daylight saving time begins or ends. The function compares
- * UNTIL as an instant and not as a local time, because UNTIL is an instant (RFC 5545 §3.3.10).
+ * Yields the start times of a calendar event according to its recurrence rule. The rule uses local time, so that a
+ * meeting stays at ten o'clock when daylight saving time begins or ends. Only UNTIL is an instant (RFC 5545 §3.3.10),
+ * so the function compares it as an instant.
  */
 function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<number> {
   const rule = event.getFirstPropertyValue('rrule')
@@ -162,8 +161,8 @@ function* timesByRule(rule: ICAL.Recur, start: PlacedTime): Generator<ICAL.Time>
   endless.count = null
   const { BYSETPOS: positions, BYMONTHDAY: days, BYDAY: weekdays } = rule.parts
   const first = start.value.clone()
-  // The calendar library ignores BYSETPOS beside BYMONTHDAY, so the function itself selects the positions. The library
-  // changes and returns the same time object at each step, so the function stores a copy.
+  // The calendar library ignores BYSETPOS beside BYMONTHDAY, so the function selects the positions itself. The library
+  // returns the same time object at each step and changes it, so the function stores a copy.
   const picks = rule.freq === 'MONTHLY' && days !== undefined && weekdays === undefined
   if (picks && positions !== undefined) {
     delete endless.parts.BYSETPOS
@@ -188,16 +187,16 @@ function* timesByRule(rule: ICAL.Recur, start: PlacedTime): Generator<ICAL.Time>
 }
 
 /**
- * Returns those times whose positions the recurrence rule names (BYSETPOS). The position 1 is the first time, and -1 is
- * the last time.
+ * Returns the times at the positions that the recurrence rule names (BYSETPOS). The position 1 is the first time, and
+ * -1 is the last time.
  */
 const picked = (times: readonly ICAL.Time[], positions: readonly number[]): ICAL.Time[] =>
   times.filter((_, n) => positions.includes(n + 1) || positions.includes(n - times.length))
 
 /**
- * Returns a function that tells whether the start time of an instance fits the months and days of a recurrence rule.
- * The function is necessary because the calendar library moves 29 February to 1 March in a year without this day. RFC
- * 5545 §3.3.10 ignores such a start time and does not count it.
+ * Returns a function that tells whether a start time fits the months and days of a recurrence rule. In a year without
+ * 29 February, the calendar library moves the instance to 1 March. RFC 5545 §3.3.10 ignores this instance and does not
+ * count it.
  */
 function dayTest({ freq, parts }: ICAL.Recur, start: PlacedTime): (next: ICAL.Time) => boolean {
   const isOnDayOfStart =
@@ -233,8 +232,8 @@ function* merged(some: readonly number[], others: Iterable<number>): Generator<n
 }
 
 /**
- * Returns the local time of an instant in the event's time zone. For a zone without an IANA name, the offset comes from
- * the definition in the calendar file.
+ * Returns the local time of an instant in the event's time zone. For a time zone without an IANA name, the offset comes
+ * from the definition in the calendar file.
  */
 export function localAt(atMs: number, { value, zone }: PlacedTime): string {
   if (zone.name !== null || zone === FLOATING) {
@@ -245,8 +244,8 @@ export function localAt(atMs: number, { value, zone }: PlacedTime): string {
 }
 
 /**
- * Finds the offset of a time zone that only a calendar file defines. The definition of the time zone uses local time,
- * so the function finds the offset of an instant in two steps.
+ * Finds the offset of a time zone that only a calendar file defines. The definition uses local time, so the function
+ * needs two steps to find the offset of an instant.
  */
 function offsetNear(atMs: number, zone: Zone): number {
   const guess = (shiftMs: number) => {
@@ -260,8 +259,8 @@ export const recurs = (event: ICAL.Component): boolean =>
   event.hasProperty('rrule') || event.hasProperty('rdate')
 
 /**
- * Tells whether a calendar event repeats every hour or more often. The service refuses events that repeat so often. A
- * recurrence rule with one event a second since 1970 would have two thousand million instances.
+ * Tells whether a calendar event repeats every hour or more often. The service refuses such an event. With one instance
+ * a second since 1970, it would have two thousand million instances.
  */
 export function isTooOften(event: ICAL.Component): boolean {
   const rule = event.getFirstPropertyValue('rrule')
@@ -275,7 +274,7 @@ const TIME_PARTS = ['BYHOUR', 'BYMINUTE', 'BYSECOND'] as const
 const SOURCE_PROPERTIES = ['dtstart', 'dtend', 'duration', 'rrule', 'rdate', 'exdate']
 /**
  * Lists the properties of a time zone that decide its offset from UTC. ZONE_PROPERTIES belong to the whole time zone,
- * and OFFSET_PROPERTIES belong to each of its rules.
+ * and OFFSET_PROPERTIES to each of its rules.
  */
 const ZONE_PROPERTIES = ['tzid', 'x-lic-location']
 const OFFSET_PROPERTIES = ['dtstart', 'tzoffsetfrom', 'tzoffsetto', 'rrule', 'rdate']
@@ -310,9 +309,9 @@ function partOf(component: ICAL.Component, names: readonly string[]): ICAL.Compo
 }
 
 /**
- * Returns the definitions of the time zones that an event names. The function leaves out the definitions that
- * {@link zoneOf} ignores, and all lines that do not decide the offset. Copies of whole definitions turned a mail of 73 KB
- * with twenty events into 1.4 MB.
+ * Returns the definitions of the time zones that an event names. The function omits the definitions that {@link zoneOf}
+ * ignores, and all lines that do not decide the offset. Without these omissions, a mail of 73 KB with twenty events
+ * became 1.4 MB of stored text.
  */
 function neededZones(event: ICAL.Component, calendar: ICAL.Component): ICAL.Component[] {
   const named = new Set(event.getAllProperties().map((one) => one.getFirstParameter('tzid') ?? ''))

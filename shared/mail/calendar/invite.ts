@@ -33,8 +33,8 @@ export type Status = (typeof STATUSES)[number]
 /** Describes the start or the end of a calendar event. */
 export type CalendarTime = {
   /**
-   * Holds the UTC time of the calendar event in ISO 8601. For an event of whole days, `at` is midnight in UTC. A
-   * calendar time without a zone counts as UTC.
+   * Holds the UTC time of the calendar event in ISO 8601. For an event of whole days, `at` is midnight in UTC. A time
+   * without a time zone counts as UTC.
    */
   at: string
   /** Holds the local time of the event: `2026-03-02T10:00:00`, or `2026-03-02` for a whole day. */
@@ -54,8 +54,8 @@ export type Invite = {
   /** Holds the DTSTAMP of the calendar event, in ISO 8601. */
   stamp: string
   /**
-   * Names one instance of a series by the original start of the instance (RECURRENCE-ID) in ISO 8601. Null means that
-   * the invite concerns all instances of the series.
+   * Names one instance of a series by its original start (RECURRENCE-ID) in ISO 8601. Null means that the invite
+   * concerns all instances of the series.
    */
   recurrenceId: string | null
   status: Status
@@ -67,8 +67,8 @@ export type Invite = {
   start: CalendarTime
   end: CalendarTime
   /**
-   * Holds the recurrence rule of a calendar event. Null means that the calendar event does not recur. The field `next`
-   * holds the start times of the event's next instances.
+   * Holds the recurrence rule of a calendar event. Null means that the event does not recur. The field `next` holds the
+   * start times of the next instances.
    */
   recurrence: { rule: string; next: string[] } | null
   organizer: Person | null
@@ -78,8 +78,8 @@ export type Invite = {
 }
 
 /**
- * Holds an event with its calendar source, from which the service computes future instances of the event. A null
- * `source` means that the event does not recur.
+ * Holds an event with its calendar source, from which the service computes later instances. A null `source` means that
+ * the event does not recur.
  */
 export type PlacedInvite = Invite & { source: string | null }
 

@@ -8,8 +8,7 @@ const LINKS_LOOKED_AT = 100
 
 /**
  * Finds the link to the online meeting of an event. @returns null if the function finds no such link.
- * @param named lists the contents of calendar fields that contain only a link. The field that most certainly holds the
- * meeting link comes first.
+ * @param named lists the contents of calendar fields that hold nothing but a link, the most reliable field first.
  * @param texts holds the text of the calendar event's LOCATION and of its DESCRIPTION.
  */
 export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {

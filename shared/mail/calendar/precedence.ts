@@ -4,8 +4,8 @@
 export type Revision = { sequence: number; stampMs: number }
 
 /**
- * Describes the known revision of a calendar event. The field `isProven` tells whether the organizer is proven to have
- * sent the revision.
+ * Describes the latest known revision of a calendar event. The field `isProven` tells whether the organizer is proven
+ * to have sent this revision.
  */
 export type KnownRevision = Revision & { isProven: boolean }
 
@@ -26,10 +26,9 @@ export const compareRevisions = (a: Revision, b: Revision): number =>
 export type KnownSeries = KnownRevision & { isCancelled: boolean }
 
 /**
- * Decides the effect of an invite (a meeting request or a cancellation) on the calendar. An invite of an unproven
- * sender may add an event that the calendar does not have yet. A later message of the proven organizer replaces such an
- * event, with any SEQUENCE. If the calendar already has the series, an unproven sender may not add an instance of the
- * series.
+ * Decides the effect of an invite (a meeting request or a cancellation) on the calendar. An unproven sender may add an
+ * event that the calendar does not have yet. A later message of the proven organizer replaces this event, whatever its
+ * SEQUENCE. If the calendar already has the series, an unproven sender may not add an instance of it.
  * @param series is the series of the instance in the invite. Null means that the series is unknown, or that the invite
  * concerns a whole event.
  */

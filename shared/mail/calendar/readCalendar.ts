@@ -1,6 +1,6 @@
 /**
- * Reads calendar files (RFC 5545, RFC 5546). The reader runs in a child process, because the recurrence rule of an
- * unauthenticated sender may have no end.
+ * Reads calendar files (RFC 5545, RFC 5546). The reader runs in a child process, because an unauthenticated sender may
+ * have written a recurrence rule without end.
  */
 import ICAL from 'ical.js'
 import { addressKey } from '../address.ts'
@@ -46,14 +46,14 @@ import { FLOATING } from './zones.ts'
 const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 
 /**
- * Limits the characters of all stored series of a calendar file, as a multiple of the file's own characters. The storage
- * quota counts the file. A series beyond the limit counts as a single event.
+ * Limits the characters of all stored series of a calendar file, as a multiple of the file's own characters. The limit
+ * exists because the storage quota counts only the file. A series beyond the limit counts as a single event.
  */
 const SOURCES_SHARE = 2
 
 /**
  * Reads the events of a calendar file, at most {@link INVITES_MAX}.
- * @param nowMs is the current time. The listed instances of a recurring event start after the current time.
+ * @param nowMs is the current time. The listed instances of a recurring event start later than this time.
  * @throws {DocumentError} if the calendar file is malformed or too large.
  */
 export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
@@ -74,14 +74,13 @@ export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
 
 function calendarsOf(text: string): ICAL.Component[] {
   try {
-    // The code skips a VCARD before the calendar, because with a VCARD the calendar library would read every date as a
-    // text.
+    // The code skips a VCARD in front of the calendar. Otherwise the calendar library would read every date as a text.
     const begin = text.search(/^BEGIN:VCALENDAR/im)
     const lines = mendLines(
       text
         .slice(Math.max(0, begin))
         .replace(/^\ufeff/, '')
-        // The function removes U+0000, because PostgreSQL would refuse it in the stored source of a series.
+        // The function removes U+0000, which PostgreSQL would refuse in the stored source of a series.
         .replaceAll('\u0000', '')
         .trim(),
     )
@@ -92,7 +91,7 @@ function calendarsOf(text: string): ICAL.Component[] {
       .filter(({ name }) => name === 'vcalendar')
     if (components.length > 0) return components
   } catch {
-    // The calendar library throws many kinds of errors, which all mean a malformed file.
+    // The calendar library throws many kinds of errors. All of them mean that the file is malformed.
   }
   throw new DocumentError('malformed')
 }
@@ -110,8 +109,8 @@ function parse(lines: string): unknown[] | null {
 const UNTIMED_METHODS: readonly Method[] = ['REPLY', 'CANCEL']
 
 /**
- * Reads one event of a calendar file. @returns null if the calendar event has no UID, or lacks a start that its method
- * requires.
+ * Reads one event of a calendar file. @returns null if the event has no UID, or lacks a start although its method
+ * requires a start.
  */
 function readEvent(
   calendar: ICAL.Component,
@@ -185,8 +184,8 @@ const clean = (text: string, maxLength: number): string =>
     .trim()
 
 /**
- * Joins the lines of a text into one line. Without this step, a line break in a name could forge a line in the text of
- * the calendar event.
+ * Joins the lines of a text into one line. Otherwise a line break in a name could forge a line in the text of the
+ * calendar event.
  */
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
@@ -223,8 +222,8 @@ const FIRST_MS = Date.parse('0001-01-01T00:00:00Z')
 const LAST_MS = Date.parse('9999-12-31T23:59:59Z')
 
 /**
- * Writes a time in ISO 8601. @throws if the year is not from 1 to 9999, because PostgreSQL refuses the ISO 8601 text of
- * such a year.
+ * Writes a time in ISO 8601. @throws if the year is not from 1 to 9999. ISO 8601 writes other years in a form that
+ * PostgreSQL refuses.
  */
 function isoOf(ms: number): string {
   if (ms < FIRST_MS || ms > LAST_MS) throw new RangeError('the year must be from 1 to 9999')
@@ -255,7 +254,7 @@ const linkFields = (event: ICAL.Component): string[] =>
   LINK_FIELDS.map((name) => String(event.getFirstPropertyValue(name) ?? ''))
 
 const NAME_MAX_LENGTH = 200
-/** Sets the maximum number of characters of an address. The database refuses the event of a longer stored address. */
+/** Sets the maximum number of characters of an address. The database refuses an event with a longer stored address. */
 const ADDRESS_MAX_LENGTH = 320
 
 /**
@@ -269,8 +268,8 @@ function personOf(property: ICAL.Property | null): Person | null {
   const given = mailto.trim()
   if (!/^\S+@\S+$/.test(given) || given.length > ADDRESS_MAX_LENGTH) return null
   const address = clean(given, ADDRESS_MAX_LENGTH)
-  // The function also checks the length of the stored form, because this form may be longer than the received address.
-  // For example, 305 characters of `ü.ü.ü.com` become 1,205 characters in ASCII.
+  // The function also checks the length of the stored form, which may be longer than the received address. For example,
+  // 305 characters of `ü.ü.ü.com` become 1,205 characters in ASCII.
   if (addressKey(address).length > ADDRESS_MAX_LENGTH) return null
   const name = oneLine(clean(parameter(property, 'cn'), NAME_MAX_LENGTH))
   return { address, name: name === '' ? null : name }

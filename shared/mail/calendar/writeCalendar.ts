@@ -41,8 +41,8 @@ export type WrittenAnswer = Described & {
 }
 
 /**
- * Writes a meeting request. A text of the caller cannot add a property to the calendar file: `plainText` and
- * `lineText` remove the control characters that the calendar library does not escape.
+ * Writes a meeting request. A text of the API's caller cannot add a property to the calendar file. The functions
+ * `plainText` and `lineText` remove the control characters that the calendar library does not escape.
  */
 export function writeRequest(event: WrittenEvent): string {
   return calendarOf('REQUEST', componentOf(event), [event.start, event.end])
@@ -68,12 +68,12 @@ export function writeAnswer({ attendee, answer, comment, ...event }: WrittenAnsw
 
 /**
  * Prepares a text for the calendar library. Each line end becomes a newline, and other control characters except tab
- * disappear. The library escapes a newline, but writes CR as it is, and some readers end a line at CR.
+ * disappear. The library escapes a newline but not a CR, and some programs end a line at CR.
  */
 const plainText = (text: string): string =>
   text.replace(/\r\n?|[\u2028\u2029\u0085]/g, '\n').replace(/(?![\n\t])\p{Cc}/gu, '')
 
-/** Removes all control characters from a URL or an address. The library does not escape such a value. */
+/** Removes all control characters from a URL or an address. The calendar library does not escape such values. */
 const lineText = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]/gu, '')
 
 const PRODUCT = '-//Purser//Purser//EN'
@@ -94,8 +94,8 @@ function calendarOf(method: string, event: ICAL.Component, times: readonly Writt
 const WRITABLE_ZONES: ReadonlySet<string> = new Set(tzlib_get_timezones() as string[])
 
 /**
- * Returns the definition of a time zone for a calendar file. A calendar file must define each named time zone (RFC 5545
- * §3.2.19). The definition has the same zone name that the calendar file uses.
+ * Returns the definition of a time zone for a calendar file, under the same name that the file uses. A calendar file
+ * must define each time zone that it names (RFC 5545 §3.2.19).
  */
 function definitionOf(name: string): ICAL.Component | null {
   if (!WRITABLE_ZONES.has(name)) return null
@@ -175,15 +175,15 @@ function time(name: string, { local, zone }: WrittenTime): ICAL.Property {
 const PAIR = /^([A-Z]{4,10})=([A-Z0-9,+-]{1,200})$/
 const FREQUENCIES = ['DAILY', 'WEEKLY', 'MONTHLY', 'YEARLY']
 /**
- * Lists the allowed parts of a recurrence rule in a sent invitation. Parts that state a time of day are not allowed.
+ * Lists the parts of a recurrence rule that a sent invitation may have. Parts that state a time of day are not allowed.
  */
 const RULE_PARTS = new Set(
   'FREQ UNTIL COUNT INTERVAL BYDAY BYMONTHDAY BYYEARDAY BYWEEKNO BYMONTH BYSETPOS WKST'.split(' '),
 )
 
 /**
- * Tells whether a text is an allowed recurrence rule for a sent invitation (RFC 5545 §3.3.10). Each part may occur only
- * once in the recurrence rule. The function refuses events each second, minute or hour.
+ * Tells whether a sent invitation may have a recurrence rule (RFC 5545 §3.3.10). Each part may occur only once in the
+ * rule. The function refuses rules for each second, minute or hour.
  */
 export function isRule(text: string): boolean {
   const pairs = text.split(';').map((pair) => PAIR.exec(pair))

@@ -22,14 +22,14 @@ const SHORT_NAME = /^[A-Z]{3}(?:\d[A-Z]{3})?$/
 
 export const UTC: Zone = { name: 'UTC', instantOf: utcOf }
 /**
- * Converts times without a zone. A time without a zone is the same local time everywhere (RFC 5545 §3.3.5). In lists of
- * events, a time without a zone counts as UTC, because the events need an order.
+ * Converts times without a time zone. Such a time is the same local time everywhere (RFC 5545 §3.3.5). In lists of
+ * events it counts as UTC, so that the list can be sorted.
  */
 export const FLOATING: Zone = { name: null, instantOf: utcOf }
 
 /**
  * Returns the time zone of a TZID (RFC 5545 §3.2.19). If the zone name is known, the function ignores the definition in
- * the calendar file, as calendar programs do. The definitions in calendar files often cover only one year.
+ * the calendar file, which often covers only one year. Calendar programs do the same.
  */
 export function zoneOf(tzid: string, definition: ICAL.Timezone | undefined): Zone {
   const name = ianaName(tzid) ?? ianaName(locationOf(definition))
@@ -77,8 +77,8 @@ const definedZone = (definition: ICAL.Timezone): Zone => ({
 })
 
 /**
- * Returns the offset from UTC in seconds. A local time that a change to summer time skips has the offset before the
- * change (RFC 5545 §3.3.5).
+ * Returns the offset from UTC in seconds. The change to summer time skips some local times. Such a time has the offset
+ * before the change (RFC 5545 §3.3.5).
  */
 function offsetOf(definition: ICAL.Timezone, local: ICAL.Time): number {
   const offset = definition.utcOffset(local)

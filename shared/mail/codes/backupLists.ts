@@ -4,14 +4,14 @@ import type { Candidate } from './codeShapes.ts'
 
 /** Matches a line that contains only a long word of letters and digits, such as `09a81f8dd993dc59`. */
 const LONG_LINE = /^(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,32}$/
-/** Sets the lowest number of lines of equal length that count as a list of backup codes. */
+/** Sets the minimum number of lines of equal length that count as a list of backup codes. */
 const LIST_MIN = 3
-/** Sets the number of lines above and below a line that the search for the list reads. */
+/** Sets how many lines above and below a line the search for a list of codes reads. */
 const LIST_MAX = 20
 
 /**
- * Returns the code in a line of a list of long backup codes. All lines of the list have the same length. In the line
- * above the list, the last word that names a number must be a word for a code. Returns null if the line is no part of
+ * Returns the code in one line of a list of long backup codes. All lines of the list have the same length. Of the words
+ * above the list that can name a number, the last must be a word for a code. Returns null if the line is no part of
  * such a list.
  */
 export function listedCode(

@@ -1,7 +1,7 @@
 /**
- * Collects the evidence that a candidate in a mail is a one-time code: the candidate's shape, its position, the words
- * around it, and the kind of the mail. Each piece of evidence about a candidate (a possible one-time code) has a name.
- * The decision trees in codeTrees.ts weigh the pieces of evidence.
+ * Collects the evidence that a candidate (a word or number) in a mail is a one-time code: its shape, its position, the
+ * words around it, and the kind of the mail. Each piece of evidence has a name. The decision trees in codeTrees.ts
+ * weigh the pieces of evidence.
  */
 
 import {
@@ -26,7 +26,7 @@ import {
 
 /**
  * Holds a line of a mail part after the normalisation by codeShapes.ts. The object recognises the words of the line
- * only once, when the words are first needed.
+ * only when code first needs them, and then keeps them.
  */
 export class CodeLine {
   readonly #text: string
@@ -74,23 +74,23 @@ export type Found = {
  * codes.
  */
 const ABOVE_MAX_LINES = 8
-/** Sets the maximum number of lines of a short mail. In a short mail, all lines concern one subject. */
+/** Sets the maximum number of lines of a short mail. All lines of a short mail are taken to concern one subject. */
 const SHORT_LINES = 3
 /**
- * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` do not name a number, but
- * tell only the purpose of a number.
+ * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` tell only the purpose of a
+ * number.
  */
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
 /** Names the evidence that a mail has few lines. */
 export const SHORT_MAIL = 'mail:short'
-/** Names the evidence that no word of a mail tells the purpose of a one-time code. */
+/** Names the evidence that no word of the mail tells what a one-time code would be for, such as a sign-in. */
 export const NO_PURPOSE = 'mail:noPurpose'
 
 /**
- * Returns the evidence about one-time codes that comes from the whole mail, and not from the surroundings of one
- * candidate. The evidence from the whole mail is the same for all candidates (possible codes) of the mail.
+ * Returns the evidence about one-time codes that comes from the whole mail. This evidence is the same for all
+ * candidates (possible codes) of the mail.
  */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
@@ -99,12 +99,12 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   if (some(saysNotAsked)) evidence.push('mail:notAsked')
   if (some(saysNobodyAsks)) evidence.push('mail:nobodyAsks')
   if (!lines.some((line) => line.namesCode)) evidence.push('mail:namesNoCode')
-  // If no line names a purpose, this counts as evidence against a code. A mail with a one-time code tells its purpose,
-  // such as a sign-in or a confirmation.
+  // A mail with a one-time code names its purpose, such as a sign-in or a confirmation. If no line names a purpose,
+  // this is evidence against a code.
   if (![subject, ...lines].some((line) => line.has('certain') || namesPurpose(line.text))) {
     evidence.push(NO_PURPOSE)
   }
-  // The mails of shops, issue trackers and machines contain many numbers with other names than "code".
+  // The mails of shops, issue trackers and machines contain many numbers that are no codes.
   const others = lines.filter((line) => line.has('other')).length
   if (others >= 2) evidence.push(others >= 5 ? 'mail:manyOthers' : 'mail:someOthers')
   if (lines.length <= SHORT_LINES) evidence.push(SHORT_MAIL)
@@ -161,8 +161,8 @@ const WORDS_BESIDE = 4
 const STEM_CHARS = 6
 
 /**
- * Returns the first letters of each word beside the candidate (a possible one-time code). The trees in codeTrees.ts use
- * only words that occur in several mails.
+ * Returns the first letters of each word beside the candidate (a possible one-time code). The model in codeTrees.ts
+ * uses only words that occur in several mails.
  */
 function wordEvidence(before: string, after: string): string[] {
   const stems = (side: string, words: readonly string[]) =>
@@ -198,8 +198,8 @@ function distance(chars: number): string {
 }
 
 /**
- * Returns the evidence from the sentence that contains the candidate: the verbs, and the nearest label of each kind
- * (such as "code").
+ * Returns the evidence from the sentence that contains the candidate (a possible code): the verbs, and the nearest
+ * label of each kind (such as "code").
  */
 function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const { start, end } = sentenceAround(line.text, candidate)
@@ -226,8 +226,8 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const isUsed = saysUse(sentence)
   const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
   if (saysUse(verbs)) evidence.push('use:left')
-  // In `Enter 482913`, the word before the number is a verb. At most one other word may stand between a verb such as
-  // "Enter" and the number.
+  // In `Enter 482913`, a verb stands before the number. At most one other word may stand between the verb and the
+  // number.
   if (saysUse(verbs.split(/ +/).slice(-2).join(' '))) evidence.push('use:beside')
   else if (saysUse(verbs.split(/ +/).slice(-4).join(' '))) evidence.push('use:close')
   else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))
@@ -251,7 +251,10 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   return evidence
 }
 
-/** Returns the evidence from the lines above a candidate: the nearest line with each kind of label (such as "code"). */
+/**
+ * Returns the evidence from the lines above a candidate (a possible code): for each kind of label (such as "code"), the
+ * nearest line with such a label.
+ */
 function aboveEvidence(lines: readonly CodeLine[], at: number, isAlone: boolean): string[] {
   const place = isAlone ? 'above' : 'aboveInline'
   const evidence: string[] = []

@@ -24,8 +24,8 @@ export const saysNobodyAsks = (text: string): boolean =>
   )
 
 /**
- * Tells whether a text says that a one-time code did not work or has expired. A mail about a failed code mentions codes
- * but contains no code.
+ * Tells whether a text says that a one-time code did not work or has expired. A mail with such a text speaks of codes
+ * but contains none.
  */
 export const saysFailure = (text: string): boolean =>
   /expired|fail(?:s|ed|ure)|invalid|reject|(?<!\p{L})errors?(?!\p{L})|not work|abgelaufen|ungültig|fehler|expiré|invalide|erreur|échou|verlopen|ongeldig|(?<!\p{L})fout|scadut|non valido|errore|caducad|vencid|inválid|utgång|ogiltig|(?<!\p{L})fel(?!\p{L})|udløbet|ugyldig|fejl|vanhent|virhe|wygas(?:ł|ły)|nieprawidłow|błąd|błęd|vypršel|neplatn|chyb[auy]|lejárt|érvénytelen|hiba|expirat|eroare|έληξε|σφάλμα|süresi dol|geçersiz|hata(?!\p{L})|истёк|истек(?!а)|ошибк|неверн|минув|помилк|期限切れ|エラー|过期|无效|错误|만료되|오류/u.test(

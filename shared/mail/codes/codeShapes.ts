@@ -8,22 +8,27 @@ export type Candidate = {
   start: number
   end: number
   /**
-   * Tells whether the candidate for a one-time code consists only of letters, or contains small letters. A candidate
-   * with such letters is a one-time code only if the mail announces a code.
+   * Tells whether a candidate (a possible one-time code) consists only of letters, or contains small letters. It counts
+   * as a code only if the mail announces a code.
    */
   isWeak: boolean
-  /** Tells whether the candidate for a one-time code is a four-digit number from 1900 to 2099. */
+  /** Tells whether a candidate (a possible one-time code) is a number from 1900 to 2099, which may be a year. */
   isYear: boolean
-  /** Tells whether the candidate looks like an issue key or the name of a standard, such as OPS-4821 or SHA-256. */
+  /**
+   * Tells whether a candidate (a possible one-time code) looks like an issue key or the name of a standard, such as
+   * OPS-4821 or SHA-256.
+   */
   isKey: boolean
-  /** Tells whether the candidate for a one-time code is part of a postal address. */
+  /** Tells whether a candidate (a possible one-time code) is part of a postal address. */
   isPlace: boolean
   /**
-   * Tells whether the candidate consists of letters with as many vowels as a word. IMPORTANT and MSIAMJTL are
-   * examples.
+   * Tells whether a candidate (a possible one-time code) consists of letters with as many vowels as a word, such as
+   * IMPORTANT and MSIAMJTL.
    */
   isWord?: boolean
-  /** Tells whether the candidate mixes capital and small letters without order, as in zlQEWh. */
+  /**
+   * Tells whether a candidate (a possible one-time code) mixes capital and small letters without order, as in zlQEWh.
+   */
   isJumble?: boolean
 }
 
@@ -50,7 +55,7 @@ export const plainForm = (text: string): string =>
     )
     .replace(/[٠-٩۰-۹०-९০-৯๐-๙０-９]/g, asciiDigit)
     .replace(/[Ａ-Ｚａ-ｚ]/g, (letter) => String.fromCharCode(letter.charCodeAt(0) - 0xfee0))
-    // A long dash without spaces separates a code from a sentence, and does not join the groups of a code.
+    // A long dash without spaces separates a code from a sentence. It does not join the groups of a code.
     .replace(/(?<=\S)[\u2014\u2015](?=\S)/g, ' - ')
     .replace(/[\u2010-\u2015\u2212－]/g, '-')
     // In India, many senders write a colon and a dash before a code, as in `OTP:-482913`.
@@ -60,15 +65,15 @@ export const plainForm = (text: string): string =>
 
 /**
  * Matches the shapes of a one-time code: single characters with spaces between, two groups of hexadecimal digits,
- * groups of digits, words with hyphens, and groups of letters and digits. The bounds in the pattern keep each match
- * short.
+ * groups of digits, words with hyphens, and groups of letters and digits. Each repetition in the pattern has a maximum,
+ * so that every match stays short.
  */
 const SHAPE =
   /(?<hex>(?=[a-f]{0,3}\d)(?=[\da-f]{0,4} ?[\da-f]{0,3}[a-f])[\da-f]{4} (?=[a-f]{0,3}\d)[\da-f]{4}(?![\p{L}\p{N}-]))|(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?![\dA-Za-z]|-[\dA-Za-z]))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4}(?:-[0-9A-Z](?![\dA-Za-z-]))?)/gu
 
 /**
- * Matches a character that stands directly before a number and makes the number a part of a longer expression. The
- * matched character is a letter of a script with spaces between words, a digit, or a sign.
+ * Matches a character directly before a number that makes the number a part of a longer expression. The character is a
+ * digit, a sign, or a letter of a script with spaces between words.
  */
 const BEFORE =
   /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$|〒 ?$/u
@@ -85,9 +90,9 @@ const AFTER_NUMBER =
 const NEXT_WORDS = /^(?:\.\p{Lu}|,\p{L})(?:\p{Ll}{1,6} |\p{Ll}{7})/u
 
 /**
- * Matches a long number or word, and a short word of capital and small letters. A match counts as a code only if the
- * match is alone on its line or directly follows a label. Otherwise a telephone number, a file name or a product name,
- * which has the same length, would count.
+ * Matches a long number or word, and a short word of capital and small letters. A match counts as a code only if it is
+ * alone on its line or directly follows a label (such as "code"). Otherwise a telephone number, a file name or a
+ * product name of the same length would count.
  */
 const UNLIKELY = /^(?:\d{9,10}|[A-Za-z\d]{11,12}|(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{5})$/
 const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u
@@ -97,8 +102,8 @@ const NUMBERED_LABEL = /^[A-Z]{2,6}\d$/
 const CURRENCY_BEFORE = /(?<!\p{L})(?:eur|usd|gbp|inr|chf|jpy|cny|rs|kr|r)\.? ?$/iu
 
 /**
- * Matches streets and rooms with their numbers in the formats of the larger countries. The bounds in the pattern keep
- * each match short.
+ * Matches streets and rooms with their numbers in the formats of the larger countries. Each repetition in the pattern
+ * has a maximum, so that every match stays short.
  */
 const STREET =
   /(?<!\p{N})\d{1,6}[a-z]? (?:[\p{L}.'’-]{1,20} ){0,3}(?:street|st|avenue|ave|road|rd|boulevard|blvd|lane|ln|drive|dr|way|court|ct|square|sq|plaza|place|parkway|pkwy|highway|hwy|terrace|quay|building)(?!\p{L})|(?<!\p{L})(?:suite|ste|floor|unit|apt|room|box|postfach|bp|〒) ?#?\d[\d-]{0,7}|\p{L}{0,20}(?:straße|strasse|str\.|gasse|allee|platz|straat|laan|gatan|gade|vägen|katu|utca)[ ,]{1,2}\d{1,5}|(?<!\p{L})(?:rue|via|calle|avenida|av\.|rua|ul\.|ulica|ул\.|улица|cad\.|sok\.)(?:,? [\p{L}.'’-]{1,20}){1,4},? \d{1,5}/giu
@@ -181,7 +186,7 @@ function read(
 
 /**
  * Reads groups of digits as a one-time code, such as 482 913, 4829-1305, 4829 - 1305, 48 29 13 and 482 9130. Rare
- * shapes such as 0916 3 and 40-66-1 count only as weak candidates for a code.
+ * shapes such as 0916 3 and 40-66-1 become only weak candidates, which need further evidence.
  */
 function readGroups(shown: string): Shape | undefined {
   const parts = shown.split(/[ -]+/)
@@ -191,7 +196,7 @@ function readGroups(shown: string): Shape | undefined {
   const isEven =
     parts.every((part) => part.length === parts[0]!.length) ||
     (parts.length === 2 && parts.every((part) => part.length >= 3))
-  // The second shape is that of an Apple HomeKit setup code: 384-19-226.
+  // The second pattern is the shape of an Apple HomeKit setup code: 384-19-226.
   const isSetup = /^\d{3}-\d\d-\d{3}$/.test(shown)
   const isCut = parts
     .slice(0, -1)
@@ -200,8 +205,8 @@ function readGroups(shown: string): Shape | undefined {
 }
 
 /**
- * Tells whether a text has three groups, and one group mixes small letters and digits. If one of the three groups mixes
- * letters and digits, the other two groups may be words, as in atlas-7f41-drop.
+ * Tells whether a text has three groups, of which one mixes small letters and digits. The two other groups may be
+ * words, as in atlas-7f41-drop.
  */
 function hasMixedGroup(value: string): boolean {
   const groups = value.split('-')
@@ -212,7 +217,7 @@ function hasMixedGroup(value: string): boolean {
 const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
 /**
  * Matches codes such as kT4wZq and Nb63-Ty08, which have a digit in each group. The pattern does not match product
- * names such as iPhone15 and Win11, because these names begin with a word.
+ * names such as iPhone15 and Win11, because they begin with a word.
  */
 const MIXED_CASE =
   /^(?=.{5,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
@@ -249,14 +254,14 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
-  // A word with a number, such as WELCOME15, is probably a voucher. A word with a number counts as a one-time code only
-  // if the mail names a sign-in code, and not just a `code`.
+  // A word with a number, such as WELCOME15, is probably a voucher. It counts as a one-time code only if the mail names
+  // a sign-in code, and not just a `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
     const isKey = KEY.test(value)
     return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false, isKey }
   }
-  // A group of capital letters with many vowels is probably a word, because random letters contain fewer vowels.
+  // A group of capital letters with many vowels is probably a word. Random letters contain fewer vowels.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length
   if (!isUpper || bare.length < 6 || vowels > bare.length / 2) return undefined

@@ -2,8 +2,8 @@
 import type { CodeTree } from './likelihood.ts'
 
 /**
- * Holds the model that finds one-time codes. `start` is the log-odds of a candidate without evidence, and each decision
- * tree adds to the log-odds. `bun run codes:fit` learned the model.
+ * Holds the model that finds one-time codes. `start` is the log-odds of a candidate (a possible code) without evidence.
+ * Each decision tree adds to the log-odds. The command `bun run codes:fit` has learned the model.
  */
 export const CODE_TREES: { start: number; trees: readonly CodeTree[] } = {
   start: -1.284,

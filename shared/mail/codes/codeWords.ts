@@ -4,14 +4,14 @@
  */
 
 /**
- * Matches words that name something other than a one-time code. In the list, longer expressions come before shorter
- * expressions, because a `promo code` is no one-time code.
+ * Matches words that name something other than a one-time code. Longer expressions come first in the list, so that a
+ * `promo code` does not count as a `code`.
  */
 const OTHER = [
   // Words such as "promo", "gift" and "booking" show that a code is no sign-in code.
   String.raw`(?:gate|door|promo\p{L}*|discount|coupon|voucher|gift|referral|invit\p{L}*|booking|reservation|zip|post(?:al)?|country|area|city|sort|swift|bank|branch|bar|qr|product|item|model|tax|dress|source|exit|error|status|reason|response|return|colou?r|hex|hs|building|currency|airport|icd|git|morse|unlock|course|class|team|meeting|conference|event|studio|http|result|debug|machine|legacy|tracking|tracing|shipment|shipping|parcel|customer|client|member|employee|asset|serial|stock|vendor|supplier|campaign|affiliate|language|voucher|exception|alarm|alert|job|batch|department|your own)[ -]?(?:card[ -]?)?codes?`,
   String.raw`(?:buchungs|gutschein|rabatt|aktions|gutscheinkarten|fehler|länder|produkt|artikel|farb|bestell|steuer|quell|bar|strich|kortings|boekings|bokning|bokings|booking|rabat|värde|værdi|värdi|kupon|kupong|alennus|etu|varaus|kampanj\p{L}*|foglalási |kupon|post|sendungs|waren|kunden|lieferanten|fout|artikel|fejl|fel|vare|virhe|tuote|hiba|termék|vonal|čárový |termék)(?:codes?|kod\p{L}*|kode\p{L}*|kood\p{L}*|cod\p{L}*|kód\p{L}*)`,
-  // A word before or behind the word for a code names the kind of the code, such as a product or an error.
+  // A word before or after the word for "code" may name the kind of the code, such as a product code or an error code.
   String.raw`(?:商品|製品|品目|エラー|追跡|郵便|店舗|顧客|バー|クーポン)(?:コード|番号)|(?:商品|产品|產品|错误|錯誤|物流|邮政|追踪|条形)(?:代?码|代?碼|编码|編碼|代号)|(?:상품|제품|오류|에러|우편|고객|추적) ?(?:코드|번호)|(?:код\p{L}{0,2}|kod\p{L}{0,2}|kód\p{L}{0,2}|kôd\p{L}{0,2}) (?:товар|ошибк|продукт|артикул|грешк|помилк|клиент|отслежив|błęd|produkt|towar|klient|pošt|chyb|výrob|zbož|zákazn|tovar|napak|izdelk|strank|greš|proizvod|kupc|hib|termék)\p{L}*|(?:produkto|prekės|klaidos|preces|kļūdas|toote|vea|ürün|hata|müşteri|takip|posta) ?kod\p{L}*|(?:código|codi) d[eo]l? (?:error|sa[íi]da|salida|sortida|producto|artículo|producte|article|seguimiento|cliente|barras|produto|artigo|erro|rastre\p{L}+|região)|code (?:de |d['’])?(?:produit|article|erreur|client|suivi|barres?|magasin|couleur)|codice (?:del |di |a )?(?:prodotto|articolo|errore|cliente|fiscale|tracciamento|tracking|spedizione|barre)|(?:kode|mã) (?:produk|barang|kesalahan|galat|pos|pelanggan|resi|sản phẩm|lỗi|vận đơn|khách hàng|bưu)\p{L}*|รหัส(?:สินค้า|ไปรษณีย์|ข้อผิดพลาด|ลูกค้า|พัสดุ)|رمز (?:المنتج|الخطأ|التتبع|البريد|العميل)|קוד (?:מוצר|שגיאה|מעקב|לקוח)`,
   // Words for purchases, such as "order", show that a number is no sign-in code.
   String.raw`order(?! to)|purchase|bestell\p{L}*|auftrag\p{L}*|command[ei]s?|pedidos?|encomenda\p{L}*|compra|ordin[ei]|bestelling\p{L}*|ordre\p{L}*|tilau\p{L}*|ostok\p{L}*|zamówie\p{L}*|objednáv\p{L}*|rendelés\p{L}*|comand[aăi]\p{L}*|παραγγελ\p{L}*|sipariş\p{L}*|заказ\p{L}*|замовлен\p{L}*|注文\p{L}*|订单\p{L}?|訂單|주문\p{L}*|طلبي\p{L}*|الطلب|طلبك|beställn\p{L}*|bestilling\p{L}*|pöntun\p{L}*|поръчк\p{L}*|нарачк\p{L}*|поруџбин\p{L}*|narudžb\p{L}*|naručb\p{L}*|porudžbin\p{L}*|naročil\p{L}*|užsakym\p{L}*|pasūtījum\p{L}*|tellimus\p{L}*|porosi\p{L}*|тапсырыс\p{L}*|захиалг\p{L}*|buyurtma\p{L}*|sifariş\p{L}*|đơn (?:hàng|đặt)|pesanan|შეკვეთ\p{L}*|պատվեր\p{L}*|سفارش\p{L}*|آرڈر|מספר ה?הזמנה|ऑर्डर|अर्डर|অর্ডার|ஆர்டர்|สั่งซื้อ|ออเดอร์|ትዕዛዝ|ສັ່ງຊື້|ការបញ្ជាទិញ|အော်ဒါ`,
@@ -28,8 +28,7 @@ const OTHER = [
   String.raw`(?:confirmation|customer|member(?:ship)?|phone|card|policy|registration|vehicle) (?:number|no)|best[äa]tigungsnummer|kundennummer|numéro|número|numero(?! di)|(?<!\p{L})n[º°.]|nummer|číslo|(?<!\p{L})numer(?!\p{L})|număr\p{L}*|αριθμ\p{L}*|(?<!\p{L})αρ\.|numaral\p{L}*|numarası|номер\p{L}*|(?<![認証暗])番号|确认号|번호(?<!인증 ?번호)|رقم|számú|szám(?!\p{L})|number|(?<!\p{L})no\.`,
   // Words for people and their possessions, such as "customer", show that a number is no sign-in code.
   String.raw`(?:customer|client|member(?:ship)?|user|student|patient|employee|account|subscriber|passenger|traveller|guest|booking|order|ticket|case|device|session|request|transaction|workspace|team|project|store|shop|job|visit|claim|policy|meter|vehicle|loyalty)(?: id(?!\p{L})|[ -]?(?:key|ref)(?!\p{L})| ?#)|user ?names?|(?:account|user|profile) ?:|benutzername|kundenn\p{L}*|nom d['’]utilisateur|identifiant|usuari[oa]|nombre de usuario|nome utente|nome de (?:usuário|utilizador)|utilizador|gebruikersnaam|användarnamn|brugernavn|brukernavn|käyttäjä(?:nimi|tunnus)|nazwa użytkownika|uživatelské jméno|felhasználónév|nume de utilizator|όνομα χρήστη|kullanıcı adı|имя пользователя|логин|ім['’]я користувача|ユーザー名|会員|お客様|用户名|用戶名|会员|사용자|회원|اسم المستخدم|العضوية`,
-  // A number beside a word for an account, a card or a list is no one-time code, because the number stays the same for
-  // years.
+  // A number beside a word for an account, a card or a list is no one-time code. It stays the same for years.
   String.raw`(?:kunden|mitglieds|benutzer|bank)-?konto|(?:customer|client|member|bank|savings) accounts?|compte client|cuenta de cliente|conto cliente|conta de cliente|gift ?cards?|geschenkkarte|carte cadeau|tarjeta regalo|cadeaukaart|tan-?list\p{L}*|code ?list\p{L}*|leaked`,
   // Words for telephones, machines and times, such as "call", show that a number is no sign-in code.
   String.raw`(?<!\p{L})calls?(?!\p{L})|phone|(?<!\p{L})tel(?!\p{L})|dial|helpline|fax|rufen|telefon\p{L}*|melde dich|appelez|appel|llama\p{L}*|ligue|denuncie|denuncia|chiama\p{L}*|(?<!\p{L})bel(?!\p{L})|meld het|(?<!\p{L})ring(?!\p{L})|soita|zadzwoń|volejte|hívj\p{L}*|sună|sunați|καλέστε|arayın|звони\p{L}*|дзвоні\p{L}*|телефону\p{L}*|電話|连络|连絡|連絡|致电|拨打|전화|신고|اتصل|الهاتف|(?<!\p{L})ip(?!\p{L})|firefox|chrome|device`,
@@ -76,15 +75,15 @@ const USE =
 const part = (name: string, words: readonly string[]) => `(?<${name}>${words.join('|')})`
 
 /**
- * Matches words in mails of shops and travel companies. Mails of shops and travel companies contain discount and
- * booking codes that look like one-time codes.
+ * Matches words in mails of shops and travel companies. Such mails contain discount and booking codes that look like
+ * one-time codes.
  */
 const TRADE =
   /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|cadeau|kado(?=bon)|waardebon|boncode|presentkort|gavekort|lahjakort|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
 
 /**
- * Tells whether a text is about the code for a call, a network or a door. A code for a call, a network or a door is no
- * one-time code, because all guests use the same code.
+ * Tells whether a text is about the code for a call, a network or a door. This code is no one-time code, because all
+ * guests use the same code.
  */
 export const namesMeeting = (text: string): boolean =>
   /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|(?:your|tu|su|sua|votre|tua|ihr\p{L}{0,2}|dein\p{L}{0,2}) (?:suite|room|apartment|apartamento|habitación|quarto|chambre|appartement|camera|appartamento|zimmer|wohnung)(?!\p{L})|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(
@@ -92,8 +91,8 @@ export const namesMeeting = (text: string): boolean =>
   )
 
 /**
- * Tells whether a line names a company, as a footer does. The numbers in such a line are register, house or telephone
- * numbers.
+ * Tells whether a line names a company, as the footer of a mail often does. The numbers in such a line are register,
+ * house or telephone numbers.
  */
 export const namesCompany = (line: string): boolean =>
   /©|\(c\) \d{4}|all rights reserved|(?<!\p{L})(?:inc|llc|ltd|limited|gmbh|plc|corp|pty|s\.r\.l|s\.p\.a|b\.v|sp\. z o\.o|s\.r\.o|kft|oyj?|aps|a\/s|sarl|hrb|siret)(?!\p{L})|株式会社|有限公司|주식회사/u.test(
@@ -105,8 +104,8 @@ export const namesTrade = (text: string): boolean => TRADE.test(text.toLowerCase
 
 /**
  * Matches the stems of words for the purposes of one-time codes: sign-in, confirmation, registration, access, payment
- * approval, doors and devices. The stems are short, because one stem serves many languages. Unlike a label, a stem does
- * not tell that a number beside it is a code.
+ * approval, doors and devices. The stems are short, because one stem serves many languages. A stem does not tell that a
+ * number beside it is a code; only a label (such as "code") does.
  */
 const PURPOSE =
   /auth|autent|autor|identi|verif|valid|a[ck]t[iy]v|[ck]onfirm|bestätig|bekr[æeä]|bevestig|vahvist|potvr|potwierdz|megerős|registr|rejestr|enrol|inscri|einschreib|(?<!de|as)sign|log[ -]?[io]n|logg|anmeld|connect|conn?exi|acc[eè]s|acced|zugang|zugriff|toegang|adgang|(?<![bc])lock|entsperr|deblo|backup|recover|reset|restabl|réinit|zurücksetz|ponastav|obnov|восстан|віднов|сброс|återst|nulstil|tilbakest|palaut|sıfırla|重置|重設|재설정|リセット|再設定|gesl|lozink|hesl|hasł|jelsz|wachtwoord|lösenord|passord|salasan|slaptaž|şifre|المرور|סיסמ|mật khẩu|sandi|รหัสผ่าน|otp|2fa|mfa|passw|passk|contrase|senha|mot de passe|parol|secur|segur|sicher|säkerh|sikker|bezpe|bezpi|(?<!re)pair|device|gerät|appareil|dispositiv|freigabe|freischalt|approv|door|(?<!c)enter|entrance|eingang|abhol|pick[ -]?up|account|konto|compte|cuenta|conta(?![ci])|hesap|fiók|účet|účt|račun|вход|войти|вхід|увійти|подтвер|підтвер|потвърж|потврд|регистр|реєстр|автори|актив|доступ|парол|безопас|безпек|аккаунт|кабинет|кабінет|συνδ|επιβεβ|επαλήθ|λογαριασμ|είσοδ|ασφαλ|doğrula|onay|giriş|kayıt|güvenlik|認証|確認|ログイン|サインイン|登録|本人|パスワード|验证|驗證|确认|登录|登錄|登入|注册|註冊|密码|密碼|安全|账号|帳號|인증|확인|로그인|가입|비밀번호|보안|계정|تحقق|تأكيد|دخول|تسجيل|حساب|أمان|تفعيل|אימות|אישור|כניסה|אבטחה|חשבון|הרשמה|تأیید|ورود|ยืนยัน|เข้าสู่|ลงทะเบียน|บัญชี|xác|đăng|tài khoản|masuk|daftar|akun|सत्याप|लॉग|साइन|खाता|যাচাই|লগ|சரிபார்|உள்நுழை|உறுதி|ధృవీ|లాగ్|ચકાસ|ಪರಿಶೀಲ|പരിശോധ|تصدیق|لاگ|ផ្ទៀង|ຢືນຢັນ|အတည်|დადასტურ|შესვლ|հաստատ|մուտք|təsdiq|patvirtin|prisijung|apstiprin|pieslēg|kinnit|sisse ?log|staðfest|innskrá|растау|кіру|ырастоо|кирүү|баталгаажуул|нэвтр|thibitisha|ingia|qinisekis|ngena|fadhal/u
@@ -116,7 +115,7 @@ export const namesPurpose = (text: string): boolean => PURPOSE.test(text.toLower
 
 /**
  * Finds all labels (words that name a number) in one pass over a text. If several groups of label words match at one
- * position, the first group wins. A label that starts earlier wins over a later label.
+ * position, the first group wins. Of two labels that overlap, the label with the earlier start wins.
  */
 const LABEL = new RegExp(
   [part('other', OTHER), part('certain', CERTAIN), part('code', CODE), part('access', ACCESS)].join(

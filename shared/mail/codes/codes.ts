@@ -1,6 +1,6 @@
 /**
- * Finds one-time codes in a mail. The function judges a number or word with the shape of a code by the nearest words,
- * the lines above, and the kind of the mail. The function reads only the first characters of each mail part and a few
+ * Finds one-time codes in a mail. The function judges each number or word with the shape of a code by the nearest
+ * words, the lines above, and the kind of the mail. It reads only the first characters of each mail part and a few
  * dozen candidates, so that the search takes limited time.
  */
 import { listedCode } from './backupLists.ts'
@@ -52,17 +52,19 @@ export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
 /**
- * Sets the lowest confidence of a probable one-time code. A candidate with a lower confidence is probably no one-time
- * code.
+ * Sets the confidence below which a candidate is probably no one-time code.
  */
 const LIKELY = 0.5
 /**
- * Sets the lowest confidence of a probable one-time code in a mail of several lines that names no purpose of a code,
- * such as a sign-in. Such a mail often comes from a shop or a machine, and contains codes of products and errors.
+ * Sets the confidence below which a candidate is probably no one-time code, if the mail has several lines and names no
+ * purpose of a code, such as a sign-in. Such a mail often comes from a shop or a machine, and contains codes of
+ * products and errors.
  */
 const LIKELY_IN_NOTICE = 0.9
 
-/** Tells whether a mail has several lines, its text names no purpose of a code, and its subject names no code. */
+/**
+ * Tells whether a mail has several lines, and neither its text names a purpose of a code nor its subject names a code.
+ */
 const isNotice = (evidence: readonly string[]): boolean =>
   evidence.includes(NO_PURPOSE) &&
   ![SHORT_MAIL, 'subject:code'].some((exempt) => evidence.includes(exempt))
@@ -72,8 +74,8 @@ type Mail = {
   text: string
   html: string | null
   /**
-   * Holds the visible HTML of the mail, because large and bold texts are evidence. If `shown` is absent or null, the
-   * mail has no HTML.
+   * Holds the visible HTML of the mail, in which large and bold texts are evidence for a code. If `shown` is absent or
+   * null, the mail has no HTML.
    */
   shown?: string | null
 }
@@ -101,7 +103,10 @@ export function findCodes(mail: Mail): Code[] {
 
 const bare = (value: string) => value.replaceAll('-', '').toLowerCase()
 
-/** Removes the second spelling of a code, so that 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913, count as one code. */
+/**
+ * Removes the second spelling of a code. For example, 4QK-9ZT and 4QK9ZT count as one code, and so do ACME-482913 and
+ * 482913.
+ */
 const withoutTwins = (codes: readonly Code[]): Code[] =>
   codes.filter(
     ({ value }, n) =>
@@ -128,7 +133,7 @@ const NUMBER_AFTER_SENTENCE = /^(.*\p{L}{2}[.。!]) ?(\d{4,8})[.。]?$/u
  */
 function linesOf(text: string): string[] {
   const plain = plainForm(text.slice(0, CODE_SCAN_CHARS))
-    // The function removes URLs, because the numbers in a URL are no one-time codes.
+    // The function removes URLs, because the numbers in them are no one-time codes.
     .replace(/\bhttps?:\/\/[^\s\]>)]*/g, ' ')
     .replace(/\[ *\]/g, ' ')
     // Some senders forget the full stop after a code, as in `Your code is 482913 It is valid for an hour`.
@@ -154,7 +159,7 @@ function linesOf(text: string): string[] {
     if (!/[\p{L}\p{N}]/u.test(line)) continue
     flush()
     const [, sentence, number] = NUMBER_AFTER_SENTENCE.exec(line) ?? []
-    // The function puts the number on a separate line, so that the sentence counts as a label on the line above the
+    // The function puts the number on a separate line. The sentence then counts as a label on the line above the
     // number.
     if (sentence !== undefined && number !== undefined && namesCode(sentence)) {
       lines.push(sentence, number)
@@ -165,13 +170,13 @@ function linesOf(text: string): string[] {
 }
 
 /**
- * Matches a line that may contain a candidate for a one-time code. Only a few lines of a mail match MAY_HOLD, so the
- * code need not read the words around all other lines.
+ * Matches a line that may contain a candidate for a one-time code. Only a few lines of a mail match, so the code need
+ * not recognise the words around the others.
  */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z](?:[A-Z]|-[a-z]{3,10}-[a-z])/
 
 /**
- * Sets the maximum number of lines of a mail that contains only a title, such as `Confirm your e-mail`, and a number.
+ * Sets the maximum number of lines of a mail that contains only a number and a title, such as `Confirm your e-mail`.
  */
 const LONE_LINES_MAX = 6
 
@@ -185,9 +190,9 @@ const isLoneNumber = (lines: readonly CodeLine[]): boolean =>
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
 /**
- * Tells whether a mail may contain a one-time code. A mail with a one-time code names a code, asks the reader to enter
- * a number, or states the validity of a code. The mail may also address somebody who did not request the mail, or
- * contain only a title and a number.
+ * Tells whether a mail may contain a one-time code. Such a mail names a code, asks the reader to enter a number, states
+ * the validity of a code, or addresses somebody who did not request the mail. It may also contain nothing but a title
+ * and a number.
  */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   lines.some(
@@ -218,8 +223,8 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
     let looked = 0
     for (const [at, { text: line }] of own.entries()) {
       if (!MAY_HOLD.test(line)) continue
-      // The function skips lists of codes in a mail that names no purpose of a code, because such a mail often lists
-      // commit hashes.
+      // The function skips lists of codes in a mail that names no purpose of a code. Such a mail often lists commit
+      // hashes.
       const listed = shared.includes(NO_PURPOSE) ? null : listedCode(own, at)
       const candidates = [
         ...candidatesOf(line),
@@ -255,8 +260,8 @@ const codesInLinks = (parts: readonly string[]): ReadonlySet<string> =>
   )
 
 /**
- * Adds evidence to the candidates (possible codes) of a mail. The evidence comes from other candidates, and from other
- * places in the mail that hold the same value.
+ * Adds evidence to the candidates (possible codes) of a mail. This evidence comes from the other candidates, and from
+ * other parts of the mail that hold the same value.
  * @param carried holds the one-time codes that the links of the mail carry.
  */
 function withCompany(
@@ -265,7 +270,7 @@ function withCompany(
   carried: ReadonlySet<string>,
 ): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
-  // A postal code in a footer does not count as a rival of the one-time code.
+  // A postal code in a footer does not count as a second candidate beside the one-time code.
   const rivals = new Set(
     judged.filter(({ candidate }) => !candidate.isPlace).map(({ candidate }) => candidate.value),
   ).size
@@ -278,9 +283,9 @@ function withCompany(
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
   const labels = new Set(matchesOf(/(?<![\w-])([A-Z]{2,6}\d) ?[:：=]/g))
-  // A candidate of letters can have as many vowels as an ordinary word, and a text such as Wifi6Router is a name. An
-  // ordinary word or a name counts as a code only if a link of the mail contains the same text. A part of a host name in
-  // the mail is the name of a company. The text `PIN1` is no code if the mail also contains `PIN1: 41907385`.
+  // Some candidates of letters have as many vowels as an ordinary word, and a text such as Wifi6Router is a name. Such
+  // a candidate counts as a code only if a link of the mail contains the same text. A part of a host name in the mail
+  // is the name of a company. The text `PIN1` is no code if the mail also contains `PIN1: 41907385`.
   const read = judged.filter(
     ({ candidate: { kind, value, isWord } }) =>
       ((!isWord && !NAME.test(value)) || linked.has(value)) &&
@@ -335,9 +340,9 @@ function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
   return { alone, beside }
 }
 
-/** Names the only evidence of a long code that a link of the mail also carries, or that stands in a list of codes. */
+/** Names the only evidence about a long code that also stands in a link of the mail, or in a list of codes. */
 const TOKEN = 'shape:token'
-/** Holds the confidence of a long code that a link of the mail also carries, or that stands in a list of codes. */
+/** Holds the confidence of a long code that also stands in a link of the mail, or in a list of codes. */
 const TOKEN_CONFIDENCE = 0.95
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Finds the texts of HTML in large or bold letters, because most senders show a one-time code in large or bold letters.
- * The style attributes of the HTML elements decide which texts are large or bold. Rules of a style sheet do not count,
- * because many mail programs ignore a style sheet.
+ * Finds the texts of HTML in large or bold letters, because most senders show a one-time code in such letters. Only the
+ * style attributes of the HTML elements decide. Rules of a style sheet do not count, because many mail programs ignore
+ * a style sheet.
  */
 import { readDeclarations } from '../visibleText/cssRules.ts'
 import { VOID_ELEMENTS } from '../visibleText/htmlElements.ts'
@@ -10,24 +10,24 @@ import { OpenElements } from '../visibleText/openElements.ts'
 
 /**
  * Sets the maximum number of characters of the large texts, and of the bold texts. A one-time code is among the first
- * large or bold texts of a mail.
+ * of these texts.
  */
 const TEXT_MAX_CHARS = 2_000
 /**
- * Sets the maximum number of open HTML elements with a recorded style. Text inside more deeply nested elements gets the
+ * Sets the maximum number of open HTML elements with a recorded style. Text in more deeply nested elements gets the
  * style of the deepest recorded element.
  */
 const DEPTH_MAX = 500
 /** Sets the smallest font size of a large text in pixels. */
 const LARGE_PX = 20
-/** Holds the assumed font size of a mail without style, in pixels. */
+/** Holds the font size in pixels that the code assumes for a mail without a stated size. */
 const BODY_PX = 16
 
 const BOLD = new Set('b strong h1 h2 h3 h4 code kbd pre tt samp'.split(' '))
 const HEADINGS: Record<string, number> = { h1: 32, h2: 24, h3: 20 }
 /**
- * Lists the HTML elements with text on the same line as the surrounding text. All HTML elements outside the list INLINE
- * begin and end a line.
+ * Lists the HTML elements whose text stays on the line of the surrounding text. All other HTML elements begin and end a
+ * line.
  */
 const INLINE = new Set(
   'a abbr b code em font i kbd mark samp small span strong sub sup tt u wbr'.split(' '),
@@ -123,7 +123,7 @@ function lookOf(
   }
 }
 
-/** Returns the font size of an HTML element without CSS. The element `<font size=5>` and a heading are large. */
+/** Returns the font size that an HTML element has without CSS. The element `<font size=5>` and headings are large. */
 const sizeOfElement = (name: string, size: string): number | undefined =>
   name === 'font' && /^\+?[5-7]$/.test(size) ? LARGE_PX : HEADINGS[name]
 

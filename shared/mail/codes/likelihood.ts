@@ -1,8 +1,7 @@
 /**
- * Describes a decision tree that weighs the evidence about one candidate (a possible one-time code). A leaf of the
- * decision tree is a number that the tree adds to the log-odds. A branch of the decision tree names a piece of
- * evidence. Each branch has two subtrees: one for candidates without the evidence, and one for candidates with the
- * evidence.
+ * Describes a decision tree that weighs the evidence about one candidate (a possible one-time code). A leaf is a number
+ * that the tree adds to the log-odds. A branch names a piece of evidence, and has one subtree for candidates without it
+ * and one for candidates with it.
  */
 export type CodeTree = number | readonly [evidence: string, without: CodeTree, having: CodeTree]
 

@@ -1,15 +1,15 @@
 /**
- * Recognises the purpose of a link by pairs of ideas in the link's text. One pair is mail and settings, and another is
- * mail and the end of mail. The others are a registration and its completion, and a sign-in without a password. Each
- * list contains the word stems for one idea in some fifty languages, in lower case.
+ * Recognises the purpose of a link by pairs of ideas in the link's text: mail and settings, mail and its end, a
+ * registration and its completion, or a sign-in without a password. Each list contains the word stems for one idea in
+ * some fifty languages, in lower case.
  */
 import { PASSWORD, VERIFY } from './linkStems.ts'
 
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
 
 /**
- * Sets the maximum number of characters of a link text for the recognition by two ideas. In a longer link text, the two
- * ideas may belong to two sentences.
+ * Sets the maximum length of a link text in which two ideas (such as mail and settings) tell the purpose. In a longer
+ * text, the two ideas may belong to two sentences.
  */
 const PHRASE_MAX_CHARS = 90
 
@@ -28,8 +28,8 @@ const SETTING = anyOf(
 )
 
 /**
- * Matches words that mean to end or to refuse something. The list leaves out words for "cancel", because a reader can
- * also cancel the change of an address.
+ * Matches words that mean to end or to refuse something. The list has no words for "cancel", because a reader can also
+ * cancel the change of an address.
  */
 const END = anyOf(
   String.raw`(?:turn|switch) off|no longer (?:want|wish)|stop (?:receiving|getting)|plus recevoir|désactiv|dej(?:ar|e|a) de recibir|no quiero|deixar? de rec|não quero|desa(?:c)?tiv|non vo(?:glio|gliate)|non vuoi più|disattiv|geen(?!\p{L}).{1,30} meer|niet meer|uitschakel|vill inte|sluta få|stäng av|ønsker ikke|ønsker du ikke|ikk(?:e|je) (?:l[eæ]n\p{L}{2,5} )?(?:ønsk|ynskj|vil)\p{L}{0,3} (?:å |at )?(?:motta|modta|få|ha)|inte (?:längre )?(?:vill|önskar)(?: att)? (?:få|ta emot|motta|ha)|vil ikke|slå av|en halua|lopeta|vil ekki|hætta|nie chc|rezygnuj|wyłącz|nechc|nezas[ií]l|nezasiela|vypn[oú]|nem (?:szeretn|kérek|akar)|kikapcsol|nu mai|opre[sș]te|dezactiv|istemiyor|kapat|durdur|ne žel|isključi|izklopi|nebenor|atsisak|išjung|nevēl|atteik|izslēg|ei soovi|loobu|lülita välja|no vull|deixa de rebre|non quero|ez (?:dut|duzu).{0,30} nahi|utzi|nuk dua|ndalo|çaktivizo|không muốn|tắt|ngừng|tidak (?:ingin|mahu|mau)|matikan|hentikan|ayaw|i-off|itigil|sitaki|zima(?!\p{L})|acha kupokea|(?:roi['’]r )?gorau i dderbyn`,
@@ -63,7 +63,7 @@ const DEVICE = anyOf(
 
 /**
  * Matches infinitives and imperatives of verbs that mean to complete something. The pattern excludes past forms,
- * because a past form, as in `registration completed`, reports a completion and requests nothing.
+ * because `registration completed` is a report and no request.
  */
 const COMPLETE = anyOf(
   String.raw`abschlie(?:ß|ss)|vollende|termine[rz](?!\p{L})|finalise[rz]|compl[eé]te[rz](?!\p{L})|complet(?:ar|a|e)(?!\p{L})|conclui(?:r|a)?(?!\p{L})|finaliza(?:r|ți|re)?(?!\p{L})|finalizează|completa(?:re)?(?!\p{L})|conclud|voltooi(?!d)|slutför(?!d|t)|fuldfør(?!t)|gennemfør(?!t)|fullfør(?!t)|viimeistele|ljúk(?:a|tu)|dokończ(?!on)|zakończ(?!on)|dokonč(?:it|ete|iť|ite|aj)|befejezés|fejez(?:d|ze) be|véglegesít|tamamla(?!n)|dovrši(?!l)|završi(?!l)|užbai(?:g|k)|pabei(?:dz|gt)|lõpeta(?!t|ti|s)|lõpule|amaitu|bukatu|përfundo(?!i)|selesaikan|lengkapkan|kumpletuhin|kamilisha`,
@@ -81,7 +81,8 @@ const REGISTRATION = anyOf(
 )
 
 /**
- * Matches a request to complete a registration in languages that distinguish a request from a report by the word order.
+ * Matches a request to complete a registration. Its languages distinguish a request from a report only by the word
+ * order.
  */
 const COMPLETES =
   /登録を?完了(?:する|して)|完成.{0,4}(?:注册|註冊)|가입 ?완료하|가입을 ?완료|hoàn (?:tất|thành)(?: việc)? đăng ký/u
@@ -122,8 +123,8 @@ export const choosesMail = (text: string): boolean =>
   !VERIFY.test(text)
 
 /**
- * Tells whether a text offers a sign-in without a password. Without `isPasswordless`, a text about a sign-in without a
- * password would count as a text about a password.
+ * Tells whether a text offers a sign-in without a password. Without this function, such a text would count as a text
+ * about a password.
  * @param text is in lower case.
  */
 export const isPasswordless = (text: string): boolean => WITHOUT_PASSWORD.test(text)
@@ -136,7 +137,7 @@ export const asksToConfirm = (text: string): boolean =>
     (ALLOW.test(text) && DEVICE.test(text)))
 
 /**
- * Matches an event that a reader attends, a gift card, and a certificate. A reader confirms, activates or verifies them
+ * Matches an event that a reader attends, a gift card, or a certificate. A reader confirms, activates or verifies them
  * with the same verbs as an address or an account.
  */
 const EVENT_OR_GIFT = anyOf(
@@ -150,7 +151,10 @@ const EVENT_OR_GIFT = anyOf(
 /** Tells whether a text is about an event, a gift card or a certificate. @param text is in lower case. */
 export const isEventOrGift = (text: string): boolean => EVENT_OR_GIFT.test(text)
 
-/** Matches a word for regular mail or for the subscription of it. In many languages, one verb signs in and subscribes. */
+/**
+ * Matches a word for regular mail or for its subscription. In many languages, the same verb means to sign in and to
+ * subscribe.
+ */
 const SUBSCRIPTION = anyOf(
   'newsletter|nieuwsbrief|nyhetsbrev|nyhedsbrev|uutiskir|hírlev|(?<!\\p{L})odber|(?<!\\p{L})odběr|рассылк|розсилк|bülten',
 )

@@ -1,8 +1,7 @@
 /**
- * Lists the stems of the words that tell the purpose of a link, in about a hundred languages. The word stems and the
- * compared texts are in lower case. Each list of word stems begins with common European and Asian languages. Word stems
- * in other languages follow, grouped by script: other Latin, other European, Arabic and Hebrew, and other Asian and
- * African scripts.
+ * Lists the stems of the words that tell the purpose of a link, in about a hundred languages. The stems and the
+ * compared texts are in lower case. Each list begins with common European and Asian languages. The other languages
+ * follow by script: other Latin, other European, Arabic and Hebrew, and other Asian and African scripts.
  */
 
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')

@@ -3,8 +3,8 @@ import type { CodeLine } from './codeEvidence.ts'
 import { type Candidate, standsAlone } from './codeShapes.ts'
 
 /**
- * Matches the long random part of a URL. The same letters beside the word "code" are a code for a reader who cannot open
- * the link, as in `Activation code: q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf`.
+ * Matches the long random part of a URL. A mail may show the same letters as a code for a reader who cannot open the
+ * link, as in `Activation code: q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf`.
  */
 const TOKEN_IN_URL = /[=/]([A-Za-z\d]{11,64})(?![\w%-])/g
 const SHOWN_TOKEN = /(?<![\w-])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,64}(?![\w-])/g
@@ -17,8 +17,8 @@ export const tokensInLinks = (texts: readonly string[]): ReadonlySet<string> =>
 const TOKEN_GAP_CHARS = 40
 
 /**
- * Returns those tokens from the URLs of links that a line of the mail shows as codes. The words directly before the
- * token, or the line above a token that stands alone, must name a code and no other number.
+ * Returns those random parts of link URLs that a line of the mail also shows as codes. The words directly before such a
+ * part must name a code and no other number. If the part is alone on its line, the line above must do so.
  */
 export function shownTokens(
   lines: readonly CodeLine[],

@@ -16,8 +16,8 @@ const isToken = (text: string): boolean =>
     : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32)
 
 /**
- * Matches a short token in a URL that can identify one recipient. The short token stands at the end of the URL's path,
- * in a value of the URL's query, or before an action at the end of the path, as in `/password_resets/Rk27bTq9/edit`.
+ * Matches a short token in a URL that can identify one recipient. The token stands at the end of the path, in a value
+ * of the query, or before an action at the end of the path, as in `/password_resets/Rk27bTq9/edit`.
  */
 const SHORT_TOKEN =
   /(?:\/|[?&;#]([\w.-]{1,40})=)([\w-]{4,20})(?=\/?(?:$|[?&;#])|\/(?:confirm|verify|activate|edit|unlock)\/?(?:$|[?#]))|(?<=\/token\/)([\w-]{4,20})(?=\/)/g
@@ -35,8 +35,8 @@ const NAMED_TOKEN =
 /** Matches a long query value of any characters with a name for a secret. */
 const NAMED_SECRET = /[?&;#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
 /**
- * Matches a secret part of a path, which has 24 or more letters and digits. After a word for an action, a part of 12
- * letters and digits is long enough.
+ * Matches a secret part of a path: 24 or more letters and digits. After a word for an action, 12 letters and digits are
+ * enough.
  */
 const SECRET =
   /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)|\/(?:confirm|verify|activate|reset)\/[A-Za-z0-9]{12,200}(?=[/?#]|$)/i

@@ -42,8 +42,8 @@ const VAGUE =
   /^(?:(?:please )?(?:click|tap|press)|(?:follow|use|open|visit) (?:this|the) (?:link|address|page)|here|continue|next|open|yes|go|start|klick|hier|weiter|ja(?!\p{L})|cliquez|ici|continuer|oui|haga clic|pulse|aquí|continuar|sí(?!\p{L})|clique|aqui|sim|clicca|qui(?!\p{L})|continua|klik|ga (?:verder|door)|här|fortsätt|her(?!\p{L})|fortsæt|fortsett|tästä|jatka|siia(?!\p{L})|kliknij|tutaj|dalej|tak(?!\p{L})|klikněte|zde|pokračovat|ano|kattints|ide|tovább|igen|apasă|aici|da(?!\p{L})|εδώ|πατήστε|ναι|tıkla|buraya|devam|evet|(?:(?:ao?|á|en|n[oa]|no seguinte|o seguinte|este|esta|neste|nesta|nesse|nessa|ce|sur ce|questo|su questo|diese[mnr]?|auf diesen|deze|dit|op deze|denne|detta|den här|tento|ten|acest|bu|эт[аоу]й?|по этой|цим|за цим) ){0,2}(?:enlace|ligazón|lien|link|odkaz\p{L}{0,3}|ссылк[аеу]|посилання\p{L}?|länken?|lenken?|bağlantı\p{L}{0,4})$|нажмите|здесь|сюда|продолжить|да(?!\p{L})|натисніть|тут|დააჭირეთ|こちら|はい|点击|點擊|这里|继续|여기|계속|هنا|اضغط|לחץ|לחצו|כאן|nhấn|klik di sini|คลิก)/u
 
 /**
- * Tells whether the text of a link says nothing about the purpose of the link. For a vague link text, the words before
- * the link decide about the link's purpose.
+ * Tells whether the text of a link says nothing about the link's purpose. The words before the link then decide about
+ * the purpose.
  */
 export const isVague = (text: string): boolean =>
   text.length <= 40 && VAGUE.test(text.trim().toLowerCase())
@@ -104,8 +104,8 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
 }
 
 /**
- * Matches a value in the query of a URL that names the action of a link, as in `verify?type=recovery`. A query value
- * that names the action takes precedence over the path of the link's URL.
+ * Matches a value in the query of a URL that names the action of a link, as in `verify?type=recovery`. This value takes
+ * precedence over the path of the URL.
  */
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose|do)=(?<act>[\w-]{3,40})/
 
@@ -123,9 +123,9 @@ const SURE_SIGN_IN =
   /\/(?:mfa|2fa|two-?factor|log[-_]?in\/otp)\/|\/complete[-_]?sign[-_]?in(?=[/?])/
 
 /**
- * Describes the purpose that the path of a link's URL names. If the named purpose is certain (`isSure`), it takes
- * precedence over the words of the link. The field `mayVerify` marks a sign-in URL that also contains a word for a
- * confirmation, as in `/login/confirm?id=…`.
+ * Describes the purpose that the path of a link's URL names. A certain purpose (`isSure`) takes precedence over the
+ * words of the link. The field `mayVerify` marks a sign-in URL that also contains a word for a confirmation, as in
+ * `/login/confirm?id=…`.
  */
 export type PathPurpose = {
   purpose: LinkPurpose | undefined
@@ -153,8 +153,7 @@ function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_SIGN_IN.test(act)) return 'sign-in'
   if (PATH_VERIFY.test(act)) return 'verify'
   if (PATH_RESET.test(own)) return 'reset'
-  // A link for a second factor signs the reader in, although the path of the link may contain `verify`, as in
-  // `/mfa/otp/verify`.
+  // A link for a second factor signs the reader in, even if its path contains `verify`, as in `/mfa/otp/verify`.
   if (SURE_SIGN_IN.test(own)) return 'sign-in'
   // A link with the path `/signin/verify?k=…` signs the reader in, because the first word of a path takes precedence.
   if (INVITATION.test(own)) return 'other'

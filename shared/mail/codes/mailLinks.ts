@@ -1,7 +1,6 @@
 /**
- * Finds the links of a mail and the purpose of each link. The service opens no URL of the mail, so the URL of a
- * tracking redirect is returned unchanged. The time for the search is limited, and grows linearly with the length of
- * the mail.
+ * Finds the links of a mail and the purpose of each link. The service opens no URL of the mail, so it returns the URL
+ * of a tracking redirect unchanged. The time for the search is limited, and grows linearly with the length of the mail.
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
@@ -42,8 +41,8 @@ const SCAN_MAX_CHARS = 1_000_000
 
 /**
  * Holds a found link. The field `isPicture` marks an HTML link that shows no words. The function `context` returns the
- * sentences before the link, the nearest first. The code calls `context` only for a link without words. The field
- * `after` holds the words of the same paragraph after an HTML link, as in `Click here to unsubscribe`.
+ * sentences before the link, the nearest first, and runs only for a link without words. The field `after` holds the
+ * words of the same paragraph after an HTML link, as in `Click here to unsubscribe`.
  */
 type Found = {
   href: string
@@ -67,15 +66,15 @@ export function findLinks({
   html: string | null
 }): MailLink[] {
   const links = new Map<string, MailLink>()
-  /** Holds the URLs of the links with a visible text that tells the target. */
+  /** Holds the URLs of the links whose visible text tells their purpose. */
   const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
   for (const one of found) {
     const hasNoWords = isBare(one)
     const purpose = purposeOf(one, subject, hasNoWords)
     const known = links.get(one.href)
-    // Words beside a plain URL tell the purpose less certainly than the words of a button with the same URL. Many mails
-    // name a sign-in or a confirmation beside a link with another purpose.
+    // Words beside a plain URL are weaker evidence than the words of a button with the same URL. Many mails name a
+    // sign-in or a confirmation beside a link with another purpose.
     if (!hasNoWords) named.add(one.href)
     else if (named.has(one.href) && (purpose === 'verify' || purpose === 'sign-in')) continue
     if (known !== undefined && (known.purpose !== 'other' || purpose === 'other')) continue
@@ -117,9 +116,9 @@ const STORES_AND_FILES =
   /^(?:play\.google|drive\.google|docs\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
 /**
- * Matches the path of a link that undoes a registration or a request. The link that undoes a registration is often next
- * to the link that confirms it. Then the words next to the undoing link, and the rest of its path, name the
- * confirmation.
+ * Matches the path of a link that undoes a registration or a request. Such a link often stands next to the link that
+ * confirms the registration. The words beside it and the rest of its path then speak of the confirmation, although the
+ * link undoes it.
  */
 const CANCELS = /^[^?#]*\/(?:cancel|revoke|abort|decline|reject)(?:[/.?#]|$)/i
 
@@ -137,9 +136,9 @@ function purposeOf(
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
-  // If a link has no words, the words beside the link tell its purpose, although these words are less certain. For a
-  // link to a help page, the code ignores the words beside the link. The code also ignores words beside a picture in a
-  // footer and beside the address of a home page, because these words are about other links.
+  // If a link has no words, the words beside it tell its purpose, although less certainly. The code ignores them beside
+  // a link to a help page, beside a picture in a footer, and beside the address of a home page, because there they are
+  // about other links.
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near =
@@ -149,10 +148,9 @@ function purposeOf(
   if (near === 'unsubscribe' || near === 'other') return near
   const bySubject = purposeOfText(subject)
   const isSurerSubject = bySubject === 'sign-in' || (bySubject === 'reset' && near === undefined)
-  // For a link without words, the words before the link are more certain than the words `login` and `verify` in the
-  // link's path. Examples of such words before a link are `To activate your account: https://…/login/…` and `Define
-  // your new password: https://…/verify?…`. If the subject announces a sign-in or a reset, the word `verify` in the
-  // path concerns only the token of the link.
+  // For a link without words, the words before the link are more certain than `login` and `verify` in its path.
+  // Examples are `To activate your account: https://…/login/…` and `Define your new password: https://…/verify?…`. If
+  // the subject announces a sign-in or a reset, the word `verify` in the path concerns only the token of the link.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify') ||
@@ -167,8 +165,8 @@ function purposeOf(
   if (!isPersonal && !isShortlyPersonal) return 'other'
   if (byText === undefined && CANCELS.test(path)) return 'other'
   const sure = own ?? near
-  // A link such as `Open the forum`, whose URL varies only in the number of a page, signs nobody in and confirms
-  // nothing.
+  // If the URL of a link varies only in the number of a page, as with `Open the forum`, the link signs nobody in and
+  // confirms nothing.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
@@ -189,8 +187,8 @@ function purposeOfSentences(sentences: readonly string[]): LinkPurpose | undefin
 }
 
 /**
- * Holds a link whose end tag the code has not yet read: the words of the link so far, the index of the first of these
- * words, and the words before the link.
+ * Holds a link whose end tag the code has not yet read. The object holds the words of the link so far, the index of the
+ * first of these words, and the words before the link.
  */
 type OpenLink = { href: string; words: string; start: number; before: string }
 
@@ -206,10 +204,13 @@ function linksOfHtml(html: string): Found[] {
   const found: Found[] = []
   /** Holds the words of the mail between the last link and the current position. */
   let words = ''
-  /** Holds the text outside of links, with a line end for each tag. */
+  /** Holds the text outside of links. A line end stands in place of each tag. */
   const outside: string[] = []
   let link: OpenLink | null = null
-  /** Holds the last link until its paragraph ends or another link begins. */
+  /**
+   * Holds the last link until its paragraph ends or another link begins, because words after the link may tell its
+   * purpose.
+   */
   let last: Found | null = null
   let tag = { name: '', start: 0, href: '', alt: '' }
   const finish = () => {
@@ -235,8 +236,8 @@ function linksOfHtml(html: string): Found[] {
     if (link === null) {
       words += text
       outside.push(text)
-      // The function cuts the collected words only when they have twice the maximum length. If the function cut these
-      // words at each HTML token, it would copy the words of a long mail again and again.
+      // The function cuts the collected words only when they have twice the maximum length. A cut at each HTML token
+      // would copy the words of a long mail again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text
@@ -354,8 +355,8 @@ function nearSentences(before: string): string[] {
 
 /**
  * Tells whether the words directly after a link offer to end mail, as in `Click here to unsubscribe`. Words after a
- * link give no other purpose, because `here if you did not reset your password` leads to no reset. Words that offer to
- * remove an address from an account do not count, because the removal does not end the mail.
+ * link give no other purpose, because `here if you did not reset your password` leads to no reset. An offer to remove
+ * an address from an account does not count, because the removal does not end the mail.
  */
 function unsubscribes(after: string): boolean {
   const clause = oneLine(after).split(/[.!?。！？](?=\s|$)|[;,|·•–—]/, 1)[0]!

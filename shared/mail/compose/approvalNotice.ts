@@ -3,8 +3,8 @@ import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
 /**
- * Computes the mark of one approver in the Message-ID of an approval notice, from the approver's address. Because of
- * this mark, the notices to several approvers have different Message-IDs, and each notice has a different link.
+ * Computes a mark from an approver's address, for the Message-ID of an approval notice. The notices to several
+ * approvers need different Message-IDs, because each notice has a different link.
  */
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)
@@ -17,8 +17,8 @@ export type AskedAct =
 const line = (text: string) => text.replace(/\s+/g, ' ').trim()
 
 /**
- * Writes the lines that describe the waiting mail or payment to the owner. The approval notice contains neither the
- * text of the waiting mail, nor any words of the agent or of the seller.
+ * Writes the lines that describe the waiting mail or payment to the owner. The notice contains neither the text of the
+ * waiting mail nor any words of the agent or the seller.
  */
 const linesOf = (act: AskedAct, projectName: string): string[] =>
   act.kind === 'mail'

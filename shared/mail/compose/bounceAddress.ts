@@ -1,14 +1,13 @@
 /**
  * Makes the envelope senders of sent mail (VERP: variable envelope return paths). The copy for each recipient has a
- * different envelope sender, and mail hosts send bounces to this envelope sender. Only mail hosts that got a
- * recipient's copy know the envelope sender of the copy. Therefore a bounce to the envelope sender comes from one of
- * these mail hosts.
+ * different envelope sender, to which mail hosts send bounces. Only mail hosts that got a recipient's copy know its
+ * envelope sender. Therefore a bounce to this address comes from one of these mail hosts.
  *
  * In the bounce address NAME+bHASHMAC@DOMAIN, HASH is 40 bits of the Message-ID's hash, and MAC is 80 bits of an
  * HMAC-SHA-256. HASH and MAC are in base 32.
  *
- * The part of a bounce address after the `+` is a tag (RFC 5233), so the SMTP listener finds the inbox without
- * knowledge of the tag's format.
+ * The part of a bounce address after the `+` is a tag (RFC 5233). Therefore the SMTP listener finds the inbox without
+ * knowing the format of the tag.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../../vault/envelope.ts'
@@ -35,13 +34,16 @@ const TAG = /^b([a-z2-7]{8})([a-z2-7]{16})$/
 const LOCAL_PART_MAX_LENGTH = 64
 const ADDRESS_MAX_LENGTH = 254
 
-/** Derives the HMAC keys for bounce addresses from the master keys. A derived HMAC key cannot open the vault. */
+/**
+ * Derives the HMAC keys for bounce addresses from the master keys. Nobody can decrypt secrets of the vault with a
+ * derived key.
+ */
 export const bounceKeys = (keys: readonly MasterKey[]): BounceKeys =>
   keys.map(({ key }) => createSecretKey(deriveKey(key, 'purser/bounce')))
 
 /**
- * Returns the envelope sender for the copy of one recipient. If the bounce tag would make the address too long, the
- * function returns the sender's address without a tag.
+ * Returns the envelope sender for the copy of one recipient. If the address would become too long with the bounce tag,
+ * the function returns the sender's address without a tag.
  */
 export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): string {
   const at = from.lastIndexOf('@')
@@ -70,7 +72,7 @@ export const isTagOf = ({ mac }: BounceTag, keys: BounceKeys, copy: SentCopy): b
 const hashOf = (messageId: string): Buffer => messageIdHash(messageId).subarray(0, HASH_BYTES)
 
 function macOf(key: KeyObject, { projectId, messageId, recipient }: SentCopy): Buffer {
-  // The function joins the values as JSON, so that two different lists of values never give the same text.
+  // The function joins the values as JSON. In this way, two different lists of values never give the same text.
   const text = JSON.stringify([projectId, messageId, recipient.toLowerCase()])
   return createHmac('sha256', key).update(text).digest().subarray(0, MAC_BYTES)
 }

@@ -15,7 +15,7 @@ export type MailContent = {
   fromAddress: string
   to: string[]
   cc: string[]
-  /** Holds the display names for To and Cc, by email address. */
+  /** Holds the display names for To and Cc. The key is the email address. */
   names: Readonly<Record<string, string>>
   subject: string
   text: string
@@ -52,8 +52,8 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     ...(invitation === undefined ? {} : { icalEvent: icalEventOf(invitation) }),
     attachments: content.attachments.filter((file) => file !== invitation).map(part),
     newline: '\r\n',
-    // The two `disable` options forbid nodemailer to read a file or a URL, because the content of a message comes from
-    // a caller of the API.
+    // The two `disable` options forbid nodemailer to read a file or a URL. A caller of the API writes the content of
+    // the message, and could name a file of this machine.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
@@ -82,8 +82,8 @@ const icalEventOf = (file: SentAttachment) => ({
 const BYTES = 'application/octet-stream'
 
 function part({ filename, contentType, contentId, content }: SentAttachment) {
-  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. Therefore a forwarded message with lines that are not plain
-  // ASCII gets the type application/octet-stream.
+  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. Therefore a forwarded message whose lines are not plain ASCII
+  // gets the type application/octet-stream.
   const isMessage = /^message\//i.test(contentType)
   const encodable = !isMessage || isPlainLines(content)
   return {
@@ -111,15 +111,14 @@ const ENCODED_WORD = '=?'
 
 /**
  * Encodes a subject that contains an encoded word (RFC 2047 §2). Otherwise nodemailer would keep the encoded word, and
- * the recipient's mail program would decode the word. The recipient would then read other words than the owner has
- * approved.
+ * the recipient's mail program would decode it. The recipient would then read other words than the owner has approved.
  */
 const literalSubject = (subject: string): string =>
   subject.includes(ENCODED_WORD) ? encodeWord(subject, 'B', 52) : subject
 
 /**
- * Inserts a space into an encoded word in a display name, so that no mail program decodes the word. RFC 2047 §5 forbids
- * an encoded word in a quoted string. Many mail programs still decode an encoded word in a quoted string.
+ * Inserts a space into an encoded word in a display name, so that no mail program decodes it. RFC 2047 §5 forbids an
+ * encoded word in a quoted string, but many mail programs decode it there.
  */
 const literalName = (name: string): string => name.replaceAll(ENCODED_WORD, '= ?')
 

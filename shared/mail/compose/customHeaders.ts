@@ -15,9 +15,9 @@ const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,898}[\x21-\x7e])?$/
 const ALLOWED = /^(?:x-.+|list-.+|auto-submitted)$/i
 
 /**
- * Reads the header fields that a caller adds to a mail. The function allows a name only if no part of this service sets
- * the header field. Therefore a caller can change neither the author nor the recipients of the mail, and can add no
- * line to the header.
+ * Reads the header fields that a caller of the API adds to a mail. The function allows a name only if no part of this
+ * service sets the field. Therefore a caller can change neither the author nor the recipients of the mail, and can add
+ * no line to the header.
  * @returns the accepted header fields, or an error text for the first field that breaks a rule.
  */
 export function readCustomHeaders(

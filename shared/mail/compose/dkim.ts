@@ -2,10 +2,10 @@
  * Makes DKIM signatures (RFC 6376) with rsa-sha256 over relaxed/relaxed canonical forms, with a key of 2048 bits (RFC
  * 8301).
  *
- * The service does not use nodemailer's signer, because the signatures of this signer list each field name only once.
- * If a DKIM signature lists a field name only once, an attacker can add a second field of that name in transit. Mail
- * programs would show the attacker's field, and the DKIM signature would stay valid (RFC 6376 §8.15). The DKIM signer
- * of this service lists each field name one time more than the field occurs in the message.
+ * The service does not use nodemailer's signer, because its signatures list each field name only once. An attacker can
+ * then add a second field of the same name in transit. Mail programs would show this field, and the DKIM signature
+ * would stay valid (RFC 6376 §8.15). The signer of this service lists each field name once more than the field occurs
+ * in the message.
  */
 import { createHash, createSign, type KeyObject } from 'node:crypto'
 
@@ -60,8 +60,8 @@ function signatureField(
   const names: string[] = []
   const signed: string[] = []
   for (const name of SIGNED_FIELDS) {
-    // A DKIM signature covers fields of the same name from the bottom up (RFC 6376 §5.4.2). The additional field name
-    // at the end of the list states that no further field of this name exists.
+    // A DKIM signature covers fields of the same name from the bottom up (RFC 6376 §5.4.2). The additional name at the
+    // end of the list states that no further field of this name exists.
     const own = fields.filter((field) => nameOf(field) === name).toReversed()
     names.push(...own.map(() => name), name)
     signed.push(...own.map((field) => `${relaxedField(field)}\r\n`))
@@ -108,8 +108,8 @@ function relaxedField(field: string): string {
 }
 
 /**
- * Writes a message body in the relaxed form of DKIM (RFC 6376 §3.4.4). Each step takes linear time, because a message
- * body can have 35 MB.
+ * Writes a message body in the relaxed form of DKIM (RFC 6376 §3.4.4). Each step takes linear time, because a body can
+ * have 35 MB.
  */
 function relaxedBody(body: string): string {
   const lines = body

@@ -45,8 +45,8 @@ export const isAttachmentType = (text: string): boolean =>
 export const CONTENT_ID_MAX_LENGTH = 257
 
 /**
- * Matches a Content-ID without angle brackets (RFC 2392). The pattern also accepts a bare word, because many mail
- * programs send a bare word as Content-ID.
+ * Matches a Content-ID without angle brackets (RFC 2392). The pattern also accepts a bare word, which many mail
+ * programs send as Content-ID.
  */
 const CONTENT_ID = /^[\x21\x23-\x27\x2a-\x3b\x3d\x3f-\x5b\x5d-\x7e]{1,255}$/
 
@@ -57,8 +57,8 @@ export function parseContentId(text: string): string | null {
 }
 
 /**
- * Decodes RFC 4648 §4 base64 with padding. The function accepts line breaks in the base64 text, because many encoders
- * write line breaks. @returns null if the text is malformed.
+ * Decodes RFC 4648 §4 base64 with padding. Many encoders write line breaks, so the function accepts them. @returns null
+ * if the text is malformed.
  */
 export function decodeBase64(text: string): Buffer | null {
   const plain = text.includes('\n') ? text.replace(/[\r\n]+/g, '') : text

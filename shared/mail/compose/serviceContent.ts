@@ -1,8 +1,8 @@
 import type { MailContent } from './composeMail.ts'
 
 /**
- * Makes the content of a mail that the service itself sends to one person. The content of such a mail consists of lines
- * of text. The header of the mail asks mail programs to send no automatic reply.
+ * Makes the content of a mail that the service itself sends to one person. The content consists of lines of text. The
+ * header asks mail programs to send no automatic reply.
  */
 export const serviceContent = ({
   id,

@@ -1,6 +1,6 @@
 import { parseAddress } from '../address.ts'
 
-/** Holds the ways to unsubscribe from a mailing list. At least one way to unsubscribe (URL or mail address) is set. */
+/** Holds the ways to unsubscribe from a mailing list: a URL, a mail address, or both. */
 export type Unsubscribe = {
   /** Holds the URL that accepts a one-click POST (RFC 8058). */
   url: string | null
@@ -22,7 +22,7 @@ export function parseUnsubscribeUrl(text: string): string | null {
   const { protocol, href, username, password } = new URL(text)
   if (protocol !== 'https:' || username !== '' || password !== '') return null
   // The URL must not contain commas or angle brackets, because they delimit the URLs in the header field (RFC 2369 §2).
-  // The URL parser has already encoded all other delimiters in the URL.
+  // The URL parser has already encoded all other delimiters.
   const plain = href.replaceAll(',', '%2C').replaceAll('<', '%3C').replaceAll('>', '%3E')
   return plain.length <= UNSUBSCRIBE_URL_MAX_LENGTH && /^[\x21-\x7e]+$/.test(plain) ? plain : null
 }

@@ -2,7 +2,7 @@ import { cellText, type DocumentText, TextWriter } from './document.ts'
 import { decodeText } from './plainText.ts'
 
 const DELIMITERS: readonly string[] = [',', ';', '\t', '|']
-/** Sets the number of characters at the beginning of a CSV file in which the reader counts possible delimiters. */
+/** Sets how many characters at the beginning of a CSV file the reader searches for possible delimiters. */
 const LOOKED_CHARS = 4_000
 
 /**
@@ -17,7 +17,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
   let cell = ''
   let start = 0
   let isQuoted = false
-  /** Tells whether the cell holds only blanks since `start`, so that a quote begins a quoted cell. */
+  /** Tells whether the cell has only blanks so far, from `start` on. A quote then begins a quoted cell. */
   let isBlank = true
   const endCell = (end: number) => {
     row.push(cellText(cell + text.slice(start, end)))
@@ -31,7 +31,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
       if (letter !== '"') continue
       cell += text.slice(start, at)
       start = at + 1
-      // A doubled quote inside a quoted cell stands for one quote, so the cell continues after it.
+      // A doubled quote inside a quoted cell stands for one quote. The cell continues after it.
       if (text[at + 1] === '"') start = ++at
       else isQuoted = false
     } else if (letter === '"' && isBlank && cell === '') {
@@ -48,9 +48,9 @@ export function readCsv(bytes: Uint8Array): DocumentText {
 }
 
 /**
- * Returns the delimiter of a CSV file, which is the delimiter character that each of the first lines has most often
- * outside quotes. Therefore a decimal comma is not taken for a delimiter if the line with the titles contains no comma.
- * If no character occurs in each line, the delimiter is the most frequent one.
+ * Returns the delimiter of a CSV file: the character that occurs most often, outside quotes, in each of the first
+ * lines. A decimal comma is therefore no delimiter if the title line has no comma. If no possible delimiter occurs in
+ * each line, the function returns the most frequent one.
  */
 function delimiterOf(text: string): string {
   const counts = countsOf(text.slice(0, LOOKED_CHARS), text.length > LOOKED_CHARS)
@@ -64,8 +64,8 @@ function delimiterOf(text: string): string {
 }
 
 /**
- * Counts the delimiter characters outside quotes in each line with text. If the text is cut off and has several lines,
- * the code ignores the last line.
+ * Counts the delimiter characters outside quotes in each line with text. If the text is cut off, its last line may be
+ * incomplete, so the function ignores this line.
  */
 function countsOf(head: string, isCut: boolean): number[][] {
   const lines: number[][] = []

@@ -1,4 +1,4 @@
-/** Defines the type of a file's extracted text, and the limits for every reader of files. */
+/** Defines the type of the text that a reader extracts from a file, and the limits for every reader of files. */
 
 /** Names the kind of a file with readable text. */
 export type DocumentKind =
@@ -7,7 +7,7 @@ export type DocumentKind =
 
 /**
  * Lists the kinds of words that a file reader leaves out. A person who opens the file does not see these words, or does
- * not see them at first.
+ * not see them at first sight.
  */
 export const OMISSIONS = [
   // The omission `invisible-text` means that the text has the colour of its background, or is transparent.
@@ -27,8 +27,8 @@ export const OMISSIONS = [
 export type Omission = (typeof OMISSIONS)[number]
 
 /**
- * Lists the kinds of omitted words that somebody may have hidden on purpose. If an attachment may hide words, its
- * message gets the label hidden-text.
+ * Lists the kinds of omitted words that somebody may have hidden on purpose. If an attachment has omitted words of
+ * these kinds, its message gets the label hidden-text.
  */
 export const CONCEALED: ReadonlySet<Omission> = new Set([
   'invisible-text',
@@ -60,7 +60,10 @@ export class DocumentError extends Error {
   }
 }
 
-/** Holds the text of a file. The field `links` holds the file's links, because the text does not show their URLs. */
+/**
+ * Holds the text of a file. The field `links` holds the file's links separately, because the text does not show their
+ * URLs.
+ */
 export type DocumentText = {
   text: string
   omitted: Set<Omission>
@@ -76,8 +79,7 @@ export class TextWriter {
   #isFull = false
 
   /**
-   * Tells whether the writer cut text because of the maximum length. When the text is full, the reader of the file may
-   * stop.
+   * Tells whether the writer has cut text because the maximum length was reached. The reader of the file may then stop.
    */
   get isFull(): boolean {
     return this.#isFull
@@ -107,8 +109,8 @@ export class TextWriter {
 }
 
 /**
- * Removes U+0000 from a text, because PostgreSQL refuses U+0000. The function also removes blanks at the ends of lines,
- * and shortens a longer row of empty lines to two empty lines.
+ * Removes U+0000 from a text, because PostgreSQL refuses this character. The function also removes blanks at the ends
+ * of lines, and shortens each longer row of empty lines to two.
  */
 const tidy = (text: string): string =>
   text

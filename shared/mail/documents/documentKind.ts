@@ -51,8 +51,8 @@ export function kindOf(
     return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
   }
   const isReadable = isText(head)
-  // A PDF may have other bytes before its header (ISO 32000-1, annex H). A text file may also quote the header of a
-  // PDF, so readable text counts as a PDF only if its name or media type says so.
+  // A PDF may have other bytes before its header (ISO 32000-1, annex H). On the other hand, a text file may quote such
+  // a header. Therefore readable text counts as a PDF only if its name or media type says so.
   const isNamedPdf = endingOf(filename) === 'pdf' || /^application\/(?:x-)?pdf/i.test(contentType)
   if (text.slice(0, 1024).includes('%PDF-') && (isNamedPdf || !isReadable)) return 'pdf'
   if (!isReadable) return null
@@ -68,8 +68,8 @@ const endingOf = (filename: string): string =>
   filename.slice(filename.lastIndexOf('.') + 1).toLowerCase()
 
 /**
- * Tells whether the bytes at the start of a file are text. UTF-16 text begins with a byte order mark, or has a null
- * byte in every second place. Text in other encodings has only a few control characters.
+ * Tells whether the bytes at the start of a file are text. UTF-16 text begins with a byte order mark, or every second
+ * byte is null. Text in other encodings has only a few control characters.
  */
 function isText(head: Buffer): boolean {
   if (head.length === 0) return false

@@ -20,11 +20,12 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   const out = new TextWriter()
   if (hidesText) out.omitted.add('hidden-text')
   for (const { href, text } of findLinks({ subject: '', text: '', html })) out.link(href, text)
-  // Holds the separator between two words: a space, a tab or a line end.
+  // Holds the separator before the next word: a space, a tab or a line end.
   let gap = ''
   let isRow = false
   const separate = (next: string) => {
-    // The tab before a table cell stays in the text, even if the cell begins with a paragraph.
+    // The tab before a table cell stays in the text. A paragraph at the start of the cell must not turn it into a line
+    // end.
     if (gap !== '\n' && !gap.includes('\t')) gap = next
   }
   const text = (raw: string) => {

@@ -1,13 +1,13 @@
 import type { Omission } from './document.ts'
 
 /**
- * Sets the smallest readable difference of colour values (0 to 255) between words and background. Even the lightest
- * readable print has a larger colour difference from its background.
+ * Sets the smallest readable difference of colour values (0 to 255) between words and background. Even very light print
+ * differs more from its background.
  */
 const CONTRAST_MIN = 24
 /** Sets the smallest readable size of letters in points. */
 const TINY_PT = 3
-/** Sets the opacity below which a person does not see letters, as a fraction. */
+/** Sets the opacity, as a fraction, below which a person does not see letters. */
 export const FAINT_OPACITY = 0.1
 
 /** Describes a colour as six hexadecimal digits. Null means that the colour is unknown. */
@@ -27,8 +27,8 @@ export function isAlike(one: Colour, other: Colour): boolean {
 }
 
 /**
- * Describes how the words of a file are printed, for example their colour, background and size. A property is undefined
- * if the file does not state the property.
+ * Describes how a file shows certain words, for example their colour, background and size. A property is undefined if
+ * the file does not state it.
  */
 export type Ink = {
   colour?: Colour
@@ -41,8 +41,8 @@ export type Ink = {
 }
 
 /**
- * Tells why a person does not see certain words of a file, by the colour, background and size of the words. If the file
- * states no other colours, the page is white and the words are black. @returns null if a person sees the words.
+ * Tells why a person does not see certain words of a file, by their colour, background and size. If the file states no
+ * colours, the function assumes black words on a white page. @returns null if a person sees the words.
  */
 export function unseenInk({
   colour,

@@ -5,9 +5,8 @@ import { type DocumentText, TextWriter } from './document.ts'
 const DEPTH_MAX = 3
 
 /**
- * Reads the header and the text of a mail in a file, and of the mails attached to the mail. The text of the file ends
- * with the names of the mail's other attachments. The reader does not open attachments of a mail that are no mails
- * themselves.
+ * Reads the header and the text of a mail in a file, and of the mails attached to it. The text ends with the names of
+ * the mail's other attachments, which the reader does not open.
  */
 export async function readMailDocument(bytes: Uint8Array, depth = 0): Promise<DocumentText> {
   const mail = await parseMail(bytes, 'mail.invalid')

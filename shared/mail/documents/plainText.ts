@@ -1,7 +1,7 @@
 import { analyse } from 'chardet'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Sets the maximum number of bytes of a file by which the reader guesses the charset. */
+/** Sets how many bytes of a file the reader uses to guess the charset. */
 const GUESSED_BYTES = 64 * 1024
 /** Sets the largest number of bytes of one character in any charset. */
 const BYTES_PER_CHAR = 4
@@ -13,7 +13,10 @@ export function readPlainText(bytes: Uint8Array): DocumentText {
   return out.done()
 }
 
-/** Decodes text by its byte order mark, as UTF-8 if the bytes are valid, or else by the most likely charset. */
+/**
+ * Decodes text. A byte order mark decides about the charset. Without such a mark, the text is UTF-8 if its bytes are
+ * valid UTF-8, and otherwise has the most likely charset.
+ */
 export function decodeText(bytes: Uint8Array, maxChars = 2_000_000): string {
   const part = bytes.subarray(0, maxChars * BYTES_PER_CHAR)
   const text = decoderOf(charsetOf(part)).decode(part)
@@ -28,7 +31,7 @@ function charsetOf(bytes: Uint8Array): string {
   if (odd > head.length / 8) return 'utf-16le'
   if (even > head.length / 8) return 'utf-16be'
   const holdsEscape = head.includes(27)
-  // The text counts as UTF-8 even if the last character is cut off at the end of the bytes.
+  // The text counts as UTF-8 even if the end of the examined bytes cuts off its last character.
   if (!holdsEscape && isUtf8(bytes)) return 'utf-8'
   for (const { name } of analyse(head)) {
     if (/^(?:UTF-(?:16|32)|ASCII)/.test(name)) continue

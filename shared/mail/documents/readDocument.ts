@@ -26,8 +26,8 @@ import { readPlainText } from './plainText.ts'
 import { readRtf } from './rtfText.ts'
 
 /**
- * Describes the result of reading a file. The state `none` means that the file contains no text, for example because it
- * contains only a scanned page.
+ * Describes the result of reading a file. The state `none` means that the file contains no text, for example because
+ * its pages are scanned pictures.
  */
 export type ReadOutcome =
   | {
@@ -43,8 +43,7 @@ export type ReadOutcome =
   | { state: 'failed'; kind: DocumentKind | null; reason: FaultReason }
 
 /**
- * Lists the kinds of files whose numbers are data, such as csv. The reader does not search these files for one-time
- * codes.
+ * Lists the kinds of files whose numbers are data, such as csv. The service does not search them for one-time codes.
  */
 const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
   'csv',
@@ -57,7 +56,8 @@ const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
 
 /**
  * Reads the text of a file, and finds the one-time codes, links and invites in the file.
- * @param nowMs is the current time in milliseconds. The listed next instances of a calendar event start after `nowMs`.
+ * @param nowMs is the current time in milliseconds. The listed next instances of a calendar event start later than this
+ * time.
  */
 export async function readDocument(
   bytes: Uint8Array,
@@ -103,8 +103,8 @@ async function read(
 }
 
 /**
- * Reads a calendar file, and writes a text about the file's events. The function reads a calendar file without events,
- * such as a list of tasks, as plain text.
+ * Reads a calendar file, and writes its events as text. A calendar file without events, such as a list of tasks, is
+ * read as plain text.
  */
 function readInvites(bytes: Uint8Array, nowMs: number): DocumentText & { invites: ReadInvite[] } {
   const invites = readCalendar(bytes, nowMs)

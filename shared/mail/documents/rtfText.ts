@@ -5,8 +5,8 @@ import { TextFlow } from './textFlow.ts'
 
 const GROUPS_MAX = 1_000
 /**
- * Sets the maximum number of fallback bytes that the reader skips after one Unicode character. With a greater number, a
- * file could hide the words after the character.
+ * Sets the maximum number of fallback bytes that the reader skips after one Unicode character. With a greater number,
+ * the author of a file could hide the words after the character.
  */
 const FALLBACK_MAX = 16
 /** Lists the destinations (groups with a name) of RTF 1.9.1 that do not appear on a page. */
@@ -21,13 +21,14 @@ const SYMBOLS = new Map<string, string>(
     ...{ par: '\n', line: '\n', sect: '\n', page: '\n', tab: '\t', emdash: '—', endash: '–' },
     ...{ lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”', bullet: '•', '~': ' ', _: '-' },
     ...{ emspace: ' ', enspace: ' ', qmspace: ' ' },
-    // A backslash before a line end is a paragraph mark (RTF 1.9.1), which Apple's programs write.
+    // A backslash before a line end marks the end of a paragraph (RTF 1.9.1). Apple's programs write paragraphs in this
+    // way.
     ...{ '\n': '\n', '\r': '\n' },
   }),
 )
 /**
- * Maps the character set of a font to its Windows code page (RTF 1.9.1, `\fcharset`). For character sets that the map
- * does not contain, the code page of the file applies.
+ * Maps the character set of a font to its Windows code page (RTF 1.9.1, `\fcharset`). For all other character sets, the
+ * code page of the file applies.
  */
 const PAGES: Readonly<Record<number, number>> = {
   ...{ 77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258 },
@@ -75,7 +76,7 @@ class RtfReader {
   }
   #charset = 1252
   #defaultFont = 0
-  /** Holds the font that the font table is describing at the reader's position. */
+  /** Holds the number of the font that the font table describes at the reader's position. */
   #describedFont = 0
   /** Maps the number of a font to the code page of its bytes. */
   readonly #pages = new Map<number, number>()
@@ -99,8 +100,8 @@ class RtfReader {
         this.#byte(Number.parseInt(hex, 16))
         continue
       }
-      // In an encoding with two bytes for each letter, the second byte may be an unescaped ASCII backslash or brace.
-      // Therefore the reader also passes an escaped backslash or brace to the decoder as a byte.
+      // In an encoding with two bytes for each letter, the second byte may look like an unescaped ASCII backslash or
+      // brace. Therefore the reader also passes an escaped backslash or brace to the decoder as a byte.
       if (symbol !== undefined && /[\\{}]/.test(symbol)) {
         this.#byte(symbol.charCodeAt(0))
         continue
@@ -121,8 +122,8 @@ class RtfReader {
   }
 
   #openGroup(): void {
-    // A brace ends the fallback text of a Unicode character (RTF 1.9.1, "Unicode RTF"), so the reader skips no more
-    // bytes.
+    // A brace ends the fallback text of a Unicode character (RTF 1.9.1, "Unicode RTF"). After it, the reader skips no
+    // more bytes.
     this.#skipped = 0
     this.#depth++
     if (this.#depth > GROUPS_MAX) return

@@ -29,8 +29,8 @@ export class TextFlow {
   }
 
   /**
-   * Records the reason for words that the reader of the document leaves out. For blanks, the function records no
-   * reason.
+   * Records why the reader of the document leaves out certain words. The function ignores blanks, because their
+   * omission matters to nobody.
    */
   omit(why: Omission, text: string): void {
     if (text.trim() !== '') this.#out.omitted.add(why)

@@ -1,6 +1,6 @@
 /**
  * Reads the webhooks of Postmark. Postmark does not sign its webhooks. Therefore a webhook counts as authentic if its
- * URL has the right password and the right secret path. The code derives the password and the path from a secret.
+ * URL has the right password and the right secret path, which both come from a secret of the service.
  * https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
@@ -61,8 +61,8 @@ export function provePostmark(
 }
 
 /**
- * Describes the content of a Postmark webhook: a mail, a report about the copy of a sent message, or an event that this
- * service does not use.
+ * Describes the content of a Postmark webhook: a mail, a report about a sent copy, or an event that this service does
+ * not use.
  */
 export type PostmarkNews =
   | { kind: 'mail'; envelope: Envelope; spf: AuthenticationWord | null; bytes: Buffer }
@@ -154,8 +154,7 @@ function mailOf(body: Record<string, unknown>) {
 }
 
 /**
- * Reads the header fields in the JSON of a Postmark webhook. If several header fields have the same name, the first
- * header field counts.
+ * Reads the header fields in the JSON of a Postmark webhook. Of several fields with the same name, the first counts.
  */
 function headersOf({ Headers: headers }: Record<string, unknown>): Map<string, string> {
   const found = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Describes a mail relay's report over HTTP about a sent copy of a message. */
+/** Describes what a mail relay reports over HTTP about a sent copy of a message. */
 
 /** Describes a relay's report of a bounce or a complaint, with values that identify the sent copy of the message. */
 export type RelayReport = {
@@ -27,9 +27,9 @@ const DETAIL_READ_CHARS = 1_000
 const DETAIL_MAX_CHARS = 400
 
 /**
- * Writes the explanation of a relay's report in one line that every database column can store. The explanation quotes
- * the mail host of the recipient. If the explanation contained a character that the database refuses, the report would
- * never be recorded.
+ * Writes the explanation of a relay's report in one line. The explanation quotes the recipient's mail host, so it may
+ * contain any character. If it contained a character that the database refuses, the service could never record the
+ * report.
  */
 export const detailOf = (text: string): string =>
   text
@@ -55,7 +55,8 @@ export function relayIdOf(reply: string): string | null {
     .slice(0, REPLY_MAX_CHARS)
     .replace(/^250[ -]?(?:2\.\d+\.\d+)?/, '')
     .split(/[\s,;=]+/)
-  // The id of a relay has at least eight characters and a digit, so no ordinary word of the reply counts as an id.
+  // The id of a relay has at least eight characters and a digit. Therefore no ordinary word of the reply counts as an
+  // id.
   const id = words
     .map(relayIdOfWord)
     .findLast((word) => /^[\w.-]{8,200}$/.test(word) && /\d/.test(word))
@@ -67,8 +68,8 @@ const CLOSERS = '>)"\'.:'
 /** Returns the id of a message at a relay, without brackets and without the relay's domain. */
 export function relayIdOfWord(word: string): string {
   const [local = ''] = word.replace(/^[<("']+/, '').split('@', 1)
-  // A loop removes the closing brackets at the end of the id, because a regular expression with `$` would start again
-  // at each bracket and take quadratic time.
+  // A loop removes the closing brackets at the end of the id. A regular expression with `$` would start again at each
+  // bracket and take quadratic time.
   let end = local.length
   while (end > 0 && CLOSERS.includes(local[end - 1]!)) end--
   return local.slice(0, end)

@@ -65,7 +65,7 @@ function mailOf(body: Fields): SesMail {
     const content = { bucket: textOf(action.bucketName), key: textOf(action.objectKey) }
     return { kind: 'mail', envelope, spf, content }
   }
-  // The encoding must be Base64. With UTF-8, SES changes bytes of the mail, so that DKIM fails.
+  // The encoding must be Base64. With UTF-8, SES changes bytes of the mail, and its DKIM signatures become invalid.
   if (textOf(action.encoding).toUpperCase() !== 'BASE64') {
     throw new SignedMailError(
       400,
@@ -99,8 +99,8 @@ function complaintsOf(body: Fields): RelayReport[] {
   const addresses = listOf(complaint.complainedRecipients)
     .map((one) => fieldsOf(one).emailAddress)
     .filter(isAddress)
-  // A complaint with several recipients is ignored. SES then lists all recipients at the complaining mail host, so
-  // nobody knows which recipient complained.
+  // The service ignores a complaint with several recipients. SES then lists all recipients at the mail host that
+  // reports the complaint, so nobody knows which of them complained.
   if (addresses.length !== 1) return []
   return [
     {
@@ -114,8 +114,8 @@ function complaintsOf(body: Fields): RelayReport[] {
 }
 
 /**
- * Returns the values that identify a sent copy of a message: the id of the 250 reply, the Message-ID, and the envelope
- * sender.
+ * Returns the values that identify a sent copy of a message: the id in the relay's 250 reply, the Message-ID, and the
+ * envelope sender.
  */
 function aboutCopy(body: Fields) {
   const mail = fieldsOf(body.mail)

@@ -27,7 +27,7 @@ export type Envelope = { from: string; to: string[] }
 
 /**
  * Reports that an HTTP request with mail is malformed, or lacks a valid proof. The error message names the wrong header
- * and the rule for the header.
+ * and the rule that it breaks.
  */
 export class SignedMailError extends Error {
   override readonly name = 'SignedMailError'
@@ -48,8 +48,8 @@ export type MailHeaders = {
 }
 
 /**
- * Returns the signed text of mail over HTTP. The signed text contains the digest of the body, so the signature also
- * proves the body.
+ * Returns the text that the sender of mail over HTTP signs. It contains the digest of the body, so that the signature
+ * also proves the body.
  */
 export const signedText = ({ key, timestamp, envelope, digest }: Omit<MailHeaders, 'signature'>) =>
   `v1\n${key}\n${timestamp}\n${envelope}\n${digest}`
@@ -134,14 +134,15 @@ function parsed(header: string): Record<string, unknown> {
 }
 
 /**
- * Derives the secret of a domain from a secret of the service, so that the database need not store the domain's secret.
+ * Derives the secret of a domain from a secret of the service. Therefore the database need not store the domain's
+ * secret.
  */
 export const domainSecret = (secret: Uint8Array, keyId: string): Uint8Array =>
   createHmac('sha256', secret).update(`purser inbound ${keyId}`).digest()
 
 /**
- * Returns the id of a mail over HTTP. A repeated HTTP request gives the same id, so the service stores the mail only
- * once.
+ * Returns the id of a mail over HTTP. A repeated HTTP request gives the same id, so that the service stores the mail
+ * only once.
  * @returns the id of the mail as a UUID.
  */
 export function requestId(keyId: string, signature: string): string {

@@ -16,8 +16,7 @@ export type SnsMessage = {
   signature: string
   signingCertUrl: string
   /**
-   * Holds the URL that confirms a subscription. In other messages than a subscription confirmation, the URL is an empty
-   * text.
+   * Holds the URL that confirms a subscription. In all other messages, the URL is an empty text.
    */
   subscribeUrl: string
   /** Holds the text that SNS has signed. */

@@ -19,14 +19,14 @@ export type Authentication = {
   dmarc: AuthenticationWord
   arc: AuthenticationWord
   /**
-   * Tells whether an inbox of this service sent the message. The service does not check SPF, DKIM and DMARC of such a
-   * message, because the sender has used the inbox's API key.
+   * Tells whether an inbox of this service sent the message. The service then checks no SPF, DKIM or DMARC, because the
+   * sender has used the inbox's API key.
    */
   internal: boolean
   /**
-   * Holds the SPF result of the mail provider that delivered the message over HTTP. The service only shows this result,
-   * and decides nothing by it. The service's own result `spf` is then `none`, because the service does not know the IP
-   * address of the sending host.
+   * Holds the SPF result of the mail provider that delivered the message over HTTP. The service only shows this result
+   * and decides nothing by it. The service's own result `spf` is then `none`, because it does not know the IP address
+   * of the sending host.
    */
   providerSpf?: AuthenticationWord
   /**
@@ -46,9 +46,9 @@ const unchecked = (word: AuthenticationWord, internal: boolean): Authentication 
 
 /** Holds the authentication results for a message between two inboxes of this service. */
 export const INTERNAL = unchecked('none', true)
-/** Holds the authentication results of a message without a check of SPF, DKIM and DMARC. */
+/** Holds the authentication results of a message for which the service did not check SPF, DKIM and DMARC. */
 export const UNCHECKED = unchecked('temperror', false)
-/** Holds the authentication results for a message that the checks cannot read. */
+/** Holds the authentication results of a message that the checks cannot read. */
 export const UNREADABLE = unchecked('permerror', false)
 
 /** Reads a result word of email authentication. @returns `none` if RFC 8601 does not define the word. */
@@ -62,20 +62,19 @@ export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 export type CheckedSender = {
   authentication: Authentication
   /**
-   * Tells whether the domain in From is proven by SPF or DKIM (RFC 7489 §3.1), or by an inbox of this service that sent
-   * the mail. The proof of the domain in From does not require that the domain has a DMARC policy.
+   * Tells whether SPF or DKIM proves the domain in From (RFC 7489 §3.1), or an inbox of this service sent the mail. The
+   * domain in From needs no DMARC policy for this proof.
    */
   isAligned: boolean
 }
 
-/** Tells whether an authentication check got no DNS answer, so that a later check may have another result. */
+/** Tells whether an authentication check got no DNS answer. A later check may then have another result. */
 export const isUnsure = ({ spf, dkim, dmarc }: Authentication): boolean =>
   [spf, dkim, dmarc].includes('temperror')
 
 /**
- * Tells whether the address in From may be forged. From may be forged if nothing proves the domain in From, or if DMARC
- * fails or finds a malformed policy. The address may also be forged if a stranger's mail has an address of this service
- * in its From header field.
+ * Tells whether the address in From may be forged. It may be forged if nothing proves its domain, or if DMARC fails or
+ * finds a malformed policy. It may also be forged if a mail from outside has an address of this service in From.
  */
 export function isForged(
   { authentication, isAligned }: CheckedSender,
@@ -83,7 +82,7 @@ export function isForged(
 ): boolean {
   const { internal, dmarc } = authentication
   if (internal || dmarc === 'pass') return false
-  // A mail without a From field claims no author, so its missing author does not count as forged.
+  // A mail without a From field claims no author. Therefore it does not count as forged.
   if (dmarc === 'fail' || dmarc === 'permerror' || (!isAligned && fromDomains.length > 0))
     return true
   return fromDomains.some((domain) => ownDomains.includes(domain))

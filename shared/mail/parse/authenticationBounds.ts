@@ -1,7 +1,7 @@
 /**
  * Sets the maximum number of header bytes that the authentication checks may read. Real mail has a few kilobytes of
- * header. The bytes are limited because the unfolding of a header field takes quadratic time in the number of its
- * lines.
+ * header. The unfolding of a header field takes quadratic time in the number of its lines, so a longer header could
+ * block a process.
  */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
@@ -11,7 +11,7 @@ const NAME_MAX_BYTES = 128
 const FROM_MAX_BYTES = 16 * 1024
 /**
  * Sets the maximum number of lines of a message body that the DKIM check hashes. RFC 5321 §4.5.3.1.6 limits a line to
- * 1,000 bytes, and no real mail has 10,000 blank lines.
+ * 1,000 bytes, and real mail has fewer than 10,000 blank lines.
  */
 const BODY_LINES_MAX = 1_000_000
 const LINE_MAX_BYTES = 64 * 1024
@@ -20,12 +20,12 @@ const BLANK_LINES_MAX = 10_000
 const [TAB, LF, CR, SPACE, COLON, TILDE] = [0x09, 0x0a, 0x0d, 0x20, 0x3a, 0x7e]
 
 /**
- * Decides which part of a message the authentication checks may read. For hostile mail, the authentication checks take
- * quadratic time. The checks took a minute for a header of 400 KB in folded lines. The checks took 30 s and 10 GB for a
- * signed body of 30 MB of blank lines.
- * @returns `whole` if the authentication checks may read the whole message. The result `unsigned` means that the checks
- * must not hash the body for DKIM. The result `no` means that the checks must not even read the header. A header that
- * two parsers may read in two ways also gives `no`.
+ * Decides which part of a message the authentication checks may read, because they take quadratic time for hostile
+ * mail. They took a minute for a header of 400 KB in folded lines. They took 30 s and 10 GB for a signed body of 30 MB
+ * of blank lines.
+ * @returns `whole` if the authentication checks may read the whole message. The result `unsigned` means that they must
+ * not hash the body for DKIM. The result `no` means that they must not even read the header. A header that two parsers
+ * may read in two ways also gives `no`.
  */
 export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
   let lines = 0
@@ -58,8 +58,8 @@ export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
 
 /**
  * Counts the header fields of each name in a message that the authentication checks may read. The names are in lower
- * case. The counts matter, because a signature may cover only some of several fields with one name, while the mail
- * program shows another of them.
+ * case. If a message has several fields of one name, a signature may cover only some of them, while the mail program
+ * shows another.
  */
 export function countFields(raw: Buffer): Map<string, number> {
   const counts = new Map<string, number>()
@@ -76,17 +76,16 @@ export function countFields(raw: Buffer): Map<string, number> {
 }
 
 /**
- * Tells whether a line ends the header: an empty line, but not at the start of the message. An empty first line does
- * not end the header, because the library mailauth reads on there, and the header would have no limit. The parser
- * postal-mime also ends the header at a line `CR CR LF`, where mailauth reads on. With such a line, a forger could put
- * another header and body before the signed header.
+ * Tells whether a line ends the header. An empty line ends it, except as the first line of the message, because the
+ * library mailauth would read on without a limit. The parser postal-mime also ends the header at a line `CR CR LF`,
+ * where mailauth reads on. With such a line, a forger could put another header and body before the signed header.
  */
 const endsHeader = (raw: Buffer, at: number, next: number): boolean =>
   at > 0 && (raw[at] === LF || (raw[at] === CR && next === at + 2 && raw[at + 1] === LF))
 
 /**
- * Tells whether a line holds a CR that is not at its end (RFC 5322 §2.2), or holds only CRs. Programs that convert line
- * ends twice write `CR CR LF` after a field, and all parsers ignore these CRs.
+ * Tells whether a line holds a CR before its end (RFC 5322 §2.2), or holds only CRs. Programs that convert line ends
+ * twice write `CR CR LF` after a field. All parsers ignore these CRs.
  */
 function holdsBareReturn(raw: Buffer, at: number, next: number): boolean {
   let end = raw[next - 1] === LF ? next - 1 : next
@@ -95,15 +94,15 @@ function holdsBareReturn(raw: Buffer, at: number, next: number): boolean {
 }
 
 /**
- * Checks the names of header fields line by line. A name must hold only visible ASCII characters, space and tab. With
- * other characters, the two parsers may see different From fields: postal-mime drops a byte order mark, and mailauth
- * drops a vertical tab.
+ * Checks the names of header fields line by line. A name may hold only visible ASCII characters, space and tab.
+ * Otherwise two parsers may see different From fields, because postal-mime drops a byte order mark, and mailauth drops
+ * a vertical tab.
  */
 class NameCheck {
   #isOpen = false
   #isOdd = false
 
-  /** Reads the next line. @returns false if the line completes a field name that holds any other character. */
+  /** Reads the next line. @returns false if the line completes a field name with a forbidden character. */
   reads(raw: Buffer, at: number, next: number): boolean {
     if (at === 0 || (raw[at] !== SPACE && raw[at] !== TAB)) {
       this.#isOpen = true
@@ -139,7 +138,7 @@ const fieldName = (line: string): string => line.split(':', 1)[0]!.trim().toLowe
 
 /**
  * Lists the blanks at which the library mailauth folds a header field: tab, VT, FF, space and NBSP. RFC 5322 allows
- * fewer kinds of blanks.
+ * only space and tab.
  */
 const FOLDS = [0x09, 0x0b, 0x0c, 0x20, 0xa0]
 

@@ -1,7 +1,7 @@
 /** Recognises automatic replies (RFC 3834) and list mail (RFC 2369, RFC 2919). */
 
 /**
- * Names the label of automatic replies. LIST_LABEL is the label of list mail. The labels warn an agent that a reply
+ * Names the label of automatic replies. LIST_LABEL is the label of list mail. These labels warn an agent that its reply
  * would reach a machine or hundreds of people.
  */
 const AUTO_REPLY_LABEL = 'auto-reply'
@@ -36,7 +36,7 @@ export function automaticLabels(headers: readonly Header[]): string[] {
 /** Recognises an automatic reply by RFC 3834 §5, and by the header fields of mail programs that ignore RFC 3834. */
 function isAutoReply(first: (name: string) => string | undefined): boolean {
   const autoSubmitted = first('auto-submitted')
-  // Parameters may follow the keyword in the field Auto-Submitted. The keyword `no` means that a person wrote the
+  // The keyword in the field Auto-Submitted may have parameters. The keyword `no` means that a person wrote the
   // message.
   if (autoSubmitted !== undefined && !/^no\b/.test(autoSubmitted)) return true
   return (

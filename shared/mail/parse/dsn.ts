@@ -1,9 +1,8 @@
 /**
- * Reads bounces, which are delivery status notifications (RFC 3464 in RFC 6522 reports) or free-text bounces of older
- * programs.
+ * Reads bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and free-text bounces of older programs.
  *
- * Anybody can write a mail that looks like a bounce. A bounce counts only if it names a message of this service and a
- * recipient of that message. Only the recipient address of a bounce can prove the bounce (bounceAddress.ts).
+ * Anybody can write a mail that looks like a bounce. It counts only if it names a message of this service and a
+ * recipient of that message. Only the address to which the bounce was sent can prove it (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'
@@ -12,8 +11,8 @@ import { parseReferences } from '../threading.ts'
 /** Describes one recipient that a bounce names. */
 export type BouncedRecipient = {
   /**
-   * Holds the addresses of the field Original-Recipient, and then the addresses of Final-Recipient. A mail host behind
-   * a forwarder may know only the address in Final-Recipient.
+   * Holds the addresses of the field Original-Recipient, followed by those of Final-Recipient. A mail host behind a
+   * forwarder may know only the address in Final-Recipient.
    */
   addresses: string[]
   action: 'failed' | 'delayed'
@@ -25,16 +24,16 @@ export type BouncedRecipient = {
 
 export type Bounce = {
   /**
-   * Tells whether the bounce names its recipients in delivery-status fields or in X-Failed-Recipients. If a bounce has
-   * none of these fields, the reader guesses the recipients from the bounce's free text.
+   * Tells whether the bounce names its recipients in delivery-status fields or in X-Failed-Recipients. Without these
+   * fields, the code guesses the recipients from the bounce's free text.
    */
   isReport: boolean
   /** Lists possible Message-IDs of the returned message, the most certain first. */
   messageIds: string[]
   recipients: BouncedRecipient[]
   /**
-   * Identifies the returned copy of a sent message. The envelope recipient of the bounce proves which copy came back.
-   * Null means that the bounce is not proven.
+   * Identifies the sent copy that came back. The envelope recipient of the bounce proves which copy this is. Null means
+   * that nothing proves the bounce.
    */
   proof: ReturnedCopy | null
 }
@@ -58,13 +57,13 @@ const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
 /**
- * Matches header lines such as Return-Path. Only a mail host includes such header lines in a returned message, because
- * mail programs do not show them.
+ * Matches header lines such as Return-Path, which mail programs do not show. Therefore only a mail host includes them
+ * in a returned message.
  */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
 /**
- * Matches a quoted line. The pattern excludes lines that begin with `>>>` and a space, because some programs begin
- * their own lines in a bounce with this text.
+ * Matches a quoted line. The pattern excludes lines that begin with `>>>` and a space, because some mail hosts begin
+ * their own lines in a bounce in this way.
  */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
 const ADDRESS = /[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,10}/g
@@ -141,10 +140,9 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // A postmaster's mail counts as a bounce only with an error code, or with a returned message and words for a failure.
-  // A person whose address is postmaster may also write about errors and name addresses, but without these signs. For
-  // other senders, a plain reply code is not enough, because it may be part of a telephone number in an automatic
-  // reply.
+  // A mail from a postmaster counts as a bounce only with an error code, or with a returned message and words for a
+  // failure. A person whose address is postmaster may also write about errors and name addresses. For other senders, a
+  // plain reply code is not enough, because it may be part of a telephone number in an automatic reply.
   const code = isNamedPostmaster(email) ? statusOf(report) : STATUS_CODE.exec(report)
   const isSure = code !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []
@@ -172,7 +170,8 @@ function recipientsOfText(
     const diagnostic = found.get(address)?.diagnostic ?? whole!.diagnostic
     found.set(address, { addresses: [address], action: 'failed', status, diagnostic })
   }
-  // If the report is only about a delay, the mail host still tries to deliver the mail.
+  // If the report is only about a delay, the mail host still tries to deliver the mail. Therefore the recipient has not
+  // failed.
   if (/will (?:be retried|retry|keep trying|continue to try)|no action is required/i.test(report)) {
     return [...found.values()].map((recipient) => ({ ...recipient, action: 'delayed' }))
   }
@@ -182,7 +181,7 @@ function recipientsOfText(
 /** Matches words for a delivery failure. A bounce without a status code must contain such a word. */
 const FAILURE = /fail|undeliver|not (?:be )?deliver|unknown|reject|return|error|unable to/i
 
-/** Tells whether a message contains a returned message. Mail hosts return messages, and persons do not. */
+/** Tells whether a message contains a returned message. Only mail hosts return messages in this form. */
 const returnsMessage = (email: Email, text: string): boolean =>
   email.attachments.some(({ mimeType }) => RETURNED.test(mimeType)) || TRACE_HEADER.test(text)
 
@@ -206,7 +205,10 @@ const isNamedPostmaster = (email: Email): boolean =>
 const headerOf = ({ headers }: Email, name: string): string | undefined =>
   headers.find(({ key }) => key === name)?.value
 
-/** Returns the Message-IDs of the message that a bounce returns, then the Message-IDs in In-Reply-To and References. */
+/**
+ * Returns the Message-IDs of the message that a bounce returns, followed by the Message-IDs in In-Reply-To and
+ * References.
+ */
 function originalIds(email: Email, text: string): string[] {
   const returned = email.attachments
     .filter(({ mimeType }) => RETURNED.test(mimeType))
@@ -232,9 +234,9 @@ const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
 
 /**
- * Tells whether a status code means that an address permanently accepts no mail. A status code about a permanent
- * failure is of class 5. A code about the message (size, content) or about the sending service (address, policy,
- * authentication) does not count, because it must not suppress the recipient.
+ * Tells whether a status code means that an address permanently accepts no mail. Such a code is of class 5. A code
+ * about the message (size, content) or about the sending service (address, policy, authentication) must not suppress
+ * the recipient, so it does not count.
  */
 export const isAddressDead = (status: string | null): boolean =>
   status !== null && /^5\./.test(status) && !/^5\.(?:1\.[78]|2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)

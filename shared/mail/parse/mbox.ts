@@ -1,8 +1,8 @@
 /** Writes mail as mbox (RFC 4155), with the reversible quoting of the variant mboxrd. */
 
 /**
- * Matches an address that fits into the separator line of an mbox file. The address must not contain a blank or a line
- * break, because both would break the separator line.
+ * Matches an address that fits into the separator line of an mbox file. A blank or a line break in the address would
+ * break this line.
  */
 const ADDRESS = /^[\x21-\x7e]{1,320}$/
 
@@ -19,9 +19,9 @@ function asctime(at: Date): string {
 
 /**
  * Writes one message of an mbox file: the separator line, the message with LF line ends, and an empty line. A line of
- * the message that begins with `From `, after any number of `>`, gets one more `>`. Without the added `>`, a mail could
- * contain a forged separator line with a forged message. The function also quotes after a lone CR, because some mbox
- * readers end a line at a lone CR.
+ * the message that begins with `From `, after any number of `>`, gets one more `>`. Otherwise a mail could forge a
+ * separator line and a whole message. The function also quotes after a lone CR, because some mbox readers end a line
+ * there.
  */
 export function mboxEntry(mail: { sender: string; at: Date; bytes: Uint8Array }): Buffer {
   const sender = ADDRESS.test(mail.sender) ? mail.sender : 'MAILER-DAEMON'

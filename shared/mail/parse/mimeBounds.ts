@@ -1,8 +1,8 @@
 import PostalMime, { type Email } from 'postal-mime'
 
 /**
- * Sets the maximum number of parsed MIME parts of a message. Usual mail has a few MIME parts, and a delivery report has
- * a few dozen. The service keeps the whole raw mail, even if the parser reads only a part of the mail.
+ * Sets the maximum number of parsed MIME parts of a message. Usual mail has a few parts, and a delivery report has a
+ * few dozen. The service keeps the whole raw mail in any case.
  */
 const PARTS_MAX = 2_000
 /**
@@ -27,10 +27,10 @@ type Steps = {
 /**
  * Parses the first {@link PARTS_MAX} parts and {@link LINES_MAX} lines of a message. The limits exist because
  * postal-mime makes an object of each part and line. For example, 10 MB of empty parts took 7 s and 2.5 GB, and eleven
- * million lines of one letter took 6 s and 2.3 GB. The code counts MIME parts inside the parser, because a separate
+ * million lines of one letter took 6 s and 2.3 GB. The code counts the parts inside the parser, because a separate
  * search would not find every spelling of a boundary.
- * @returns the parsed mail. The field `parts` counts the MIME parts below the top level. The number of parts is 0 if
- * the boundary of the multipart does not occur in the message.
+ * @returns the parsed mail. The field `parts` counts the MIME parts below the top level. It is 0 if the boundary of the
+ * multipart does not occur in the message.
  * @throws the errors of postal-mime.
  */
 export async function parseBounded(

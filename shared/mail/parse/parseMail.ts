@@ -31,8 +31,8 @@ export type Attachment = {
   contentId: string | null
   disposition: string
   /**
-   * Holds the result of reading the attachment. The field `text` is absent if no worker process reads the text of the
-   * attachment.
+   * Holds the result of reading the attachment. The field `text` is absent if no worker process will read the
+   * attachment's text.
    */
   text?: AttachmentText
 }
@@ -84,7 +84,7 @@ export type ParsedMail = {
 
 /**
  * Sets the maximum number of characters of `text` and of `extractedText`. A page of the API holds several messages in
- * memory, and a text of 35 MB took 500 MB for each request.
+ * memory. A single text of 35 MB took 500 MB for each request.
  */
 const MAX_TEXT_LENGTH = 1_000_000
 const MAX_ADDRESSES = 1_000
@@ -98,15 +98,15 @@ const MAX_FILENAME_LENGTH = 255
 const MAX_CONTENT_TYPE_LENGTH = 255
 const MAX_CONTENT_ID_LENGTH = 998
 /**
- * Sets the maximum number of bytes of an unparseable message that the service shows as text. The service keeps the
- * whole raw mail, even if it shows only a part of the mail.
+ * Sets how many bytes of an unparseable message the service shows as text. The service keeps the whole raw mail in any
+ * case.
  */
 const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
 /**
  * Reads a received message (RFC 5322, MIME).
  * @param raw holds the bytes as received.
- * @param domain is the domain of the Message-ID that the service makes if the message has no valid Message-ID.
+ * @param domain is the domain for a new Message-ID, which the service makes if the message has no valid Message-ID.
  * @throws the errors of the MIME parser. After such an error, the caller stores the message with `unparseableMail`.
  */
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
@@ -116,8 +116,8 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const plainText = clean(email.text ?? '', MAX_TEXT_LENGTH)
   const parsed = readable(normaliseLines(plainText))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
-  // If the parser finds no MIME part, the text of the mail is the raw body. A mail may lack its MIME boundary or its
-  // whole header.
+  // If the parser finds no MIME part, the text of the mail is the raw body. This happens if the MIME boundary or the
+  // whole header is missing.
   const unfound = isFound
     ? ''
     : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()
@@ -158,12 +158,11 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
       fromHtml ? readable(replyTextFromHtml(shown.html)) : replyText(plain),
       MAX_TEXT_LENGTH,
     ),
-    // The code does not search a bounce for one-time codes, because bounces quote numbers of mail hosts.
+    // The code does not search a bounce for one-time codes, because the numbers in a bounce come from mail hosts.
     codes: bounce === null ? findCodes(coded) : [],
     mailLinks: findLinks(linked),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
-    // A bounce gets no label `auto-reply`, because a bounce is no automatic reply although it has the header field
-    // Auto-Submitted.
+    // A bounce gets no label `auto-reply`. It is no automatic reply, although it has the header field Auto-Submitted.
     labels: [
       'received',
       'unread',
@@ -178,7 +177,10 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   }
 }
 
-/** Holds the label of a message if the raw mail contains more text, addresses or attachments than the service shows. */
+/**
+ * Holds the label of a message of which the service shows only a part. The raw mail contains more text, addresses or
+ * attachments.
+ */
 const TRUNCATED_LABEL = 'truncated'
 /** Holds the label of an unparseable message, which the service shows as raw text. */
 const UNPARSEABLE_LABEL = 'unparseable'
@@ -225,7 +227,7 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
 }
 
 /**
- * Computes a Message-ID from the content of a message. The same bytes give the same Message-ID, so the service
+ * Computes a Message-ID from the content of a message. The same bytes give the same Message-ID, so that the service
  * recognises a repeated transmission.
  */
 function derivedMessageId(raw: Uint8Array, domain: string): string {
@@ -243,7 +245,7 @@ function readLinks(email: Email, raw: Uint8Array, domain: string): ThreadLinks {
 
 /**
  * Replaces U+0000 and lone surrogates by U+FFFD, because PostgreSQL refuses U+0000 in text and lone surrogates in JSON.
- * The function first cuts the text, because the cut can split a surrogate pair.
+ * The function cuts the text before the replacement, because the cut can split a surrogate pair.
  */
 const clean = (text: string, maxLength = Number.POSITIVE_INFINITY): string =>
   text.slice(0, maxLength).replaceAll('\u0000', '\ufffd').toWellFormed()
@@ -256,12 +258,12 @@ const oneLine = (subject: string): string =>
 
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
-/** Holds the kept addresses of a header field, and whether the header field has more addresses than the service keeps. */
+/** Holds the kept addresses of a header field, and tells whether the field has more addresses. */
 type Addresses = { kept: string[]; isCut: boolean }
 
 /**
- * Returns the distinct bare addresses of a header field in their order. If the header field contains an address group,
- * the members of the group take the place of the group.
+ * Returns the distinct bare addresses of a header field in their order. The members of an address group stand in the
+ * place of the group.
  */
 function addresses(parsed: Address[] | undefined): Addresses {
   const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])

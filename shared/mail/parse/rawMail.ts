@@ -11,15 +11,14 @@ const LF = 0x0a
 const CR = 0x0d
 
 /**
- * Sets the maximum number of bytes that the code reads of a header. The MIME parser has the same limit. The limit
- * exists because the splitting of 30 MB of header fields would take gigabytes of memory.
+ * Sets the maximum number of bytes that the code reads of a header. The MIME parser has the same limit. To split 30 MB
+ * of header fields would take gigabytes of memory.
  */
 const HEADER_MAX_BYTES = 1024 * 1024
 
 /**
- * Returns the offset of the first byte after the header of a message. If the header is longer than HEADER_MAX_BYTES,
- * the function returns HEADER_MAX_BYTES. If the message has no body, the function returns the length of `raw`. The
- * header of a message may be empty.
+ * Returns the offset of the first byte after the header of a message. For a header that is too long, the result is
+ * HEADER_MAX_BYTES. For a message without a body, the result is the length of `raw`. The header may be empty.
  */
 function headerEnd(raw: Uint8Array): number {
   if (raw[0] === LF) return 1
@@ -59,7 +58,7 @@ function headerFields(header: string): string[] {
 
 /**
  * Returns the SHA-256 of a message without its trace fields. Every transmission of one message gives the same hash, so
- * the service recognises a repeated transmission.
+ * that the service recognises a repeated transmission.
  */
 export function contentHash(raw: Uint8Array): Buffer {
   const end = headerEnd(raw)

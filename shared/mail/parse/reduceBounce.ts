@@ -7,10 +7,9 @@ const SENTENCE =
   'A mail host returned a message of yours. The sender of its report is not on the allow list.'
 
 /**
- * Reduces a proven bounce to facts that the sender of the bounce cannot choose: the recipient of the sent copy, the
- * action, the status and a fixed sentence. The service discards all other text of the bounce, because this text comes
- * from the recipient's mail host. The service reduces the bounce, because an allow list of the inbox must also keep out
- * text from other mail hosts. The service keeps the raw mail of the bounce.
+ * Reduces a proven bounce to facts that its sender cannot choose: the recipient of the sent copy, the action, the
+ * status and a fixed sentence. All other text comes from the recipient's mail host, and an allow list of the inbox must
+ * also keep out such text. The service keeps the raw mail of the bounce.
  * @param place holds the address of the inbox, and the domain for the Message-ID of the reduced mail.
  */
 export function reduceBounce(

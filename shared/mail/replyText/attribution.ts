@@ -1,7 +1,7 @@
 /**
  * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), on one line or wrapped. The
- * file words.ts lists verbs such as "wrote" in many languages. In a language without a listed verb, a date and an
- * address identify an attribution.
+ * file words.ts lists verbs such as "wrote" in many languages. In any other language, a date and an address identify an
+ * attribution.
  */
 
 import { isDeviceLine } from './device.ts'
@@ -37,20 +37,24 @@ const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /**
- * Matches a line that may continue the sentence of the line above. A line that may continue the line above starts with
- * a time, a year, a lower-case letter, a caseless letter, or an address.
+ * Matches a line that may continue the sentence of the line above. Such a line starts with a time, a year, a lower-case
+ * letter, a caseless letter, or an address.
  */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
 /** Matches a line that starts with a person's name and an email address in brackets. */
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
-/** Matches a quote mark at the end of a text, directly before an attribution on the same line. */
+/** Matches a quote mark (`>`) at the end of a text, directly before an attribution on the same line. */
 const QUOTE_MARK = /\s>\s*$/
 /**
- * Matches the severity level in a line of a log, such as `2026-10-10 10:15:33 ERROR mailer <a@x.test> wrote: 0 bytes`.
+ * Matches the severity level in a log line, such as `2026-10-10 10:15:33 ERROR mailer <a@x.test> wrote: 0 bytes`. Such
+ * a line is no attribution.
  */
 const LOG_LEVEL = /\p{Nd}\s\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|NOTICE)(?!\p{L})/u
-/** Matches the writer's own sentence about an earlier mail, such as `On 5 June at 14:00 we wrote to bob@x.test:`. */
+/**
+ * Matches the writer's own sentence about an earlier mail, such as `On 5 June at 14:00 we wrote to bob@x.test:`. Such a
+ * sentence is no attribution.
+ */
 const OWN_VERB = /(?<!\p{L})(?:I|[Ww]e) (?:\p{Ll}{2,12} )?(?:wrote|write|written)(?!\p{L})/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
@@ -62,15 +66,15 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
   const tokens = lower.split(/[^\p{L}]+/u).filter(Boolean)
   const index = tokens.findLastIndex((token) => WROTE_WORDS.has(token))
   if (index < 0) return 'none'
-  // Only one short rest may follow the verb. It is a gendered ending of at most two letters, as in napisał(a),
-  // написал(а) and כתב/ה.
+  // After the verb, the line may have only a gendered ending of at most two letters, as in napisał(a), написал(а) and
+  // כתב/ה.
   const rest = tokens.slice(index + 1)
   return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
 }
 
 /**
- * Names the kind of text below a line that may be an attribution. An uncertain attribution (`On …, Bob wrote:`) is
- * credible if a quote or a header block stands below the line.
+ * Names the kind of text below a line that may be an attribution (`On …, Bob wrote:`). An uncertain attribution counts
+ * only if a quote or a header block stands below the line.
  */
 export type Following = 'quote' | 'header' | 'other'
 
@@ -101,8 +105,8 @@ function isAttribution(joined: string, following: Following): boolean {
   if (!hasTime || numbers < 3) return false
   // Some attributions have a date, a time and an address, but no verb: Yandex, mutt, and Gmail in Japanese and Hebrew.
   if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
-  // The line may have a verb for "wrote" in an unlisted language. The line counts as an attribution if the line has a
-  // date and a time, and also either quote marks below the line or an address in brackets.
+  // The line may have a verb for "wrote" in an unlisted language. It counts as an attribution if it has a date and a
+  // time, and either quote marks below it or an address in brackets.
   if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
@@ -123,8 +127,8 @@ function endsSentence(view: string): boolean {
 }
 
 /**
- * Joins two lines of an attribution (`On …, Bob wrote:`) into one line. If somebody pasted an undecoded mail, a line
- * may end with a quoted-printable soft break: `w=` and `rote:`.
+ * Joins two lines of an attribution (`On …, Bob wrote:`) into one line. In a pasted, undecoded mail, a line may end
+ * with a quoted-printable soft break: `w=` and `rote:`.
  */
 function join(upper: string, lower: string): string {
   return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
@@ -180,9 +184,9 @@ function attributionAt(views: readonly string[], start: number, first: number) {
 }
 
 /**
- * Returns the index at which an attribution begins behind the sender's own text on the same line, as in `reply On Wed,
- * Apr 4, 2012 …`. An attribution can follow a line of dashes or the end of a sentence. The result 0 means that the line
- * holds no text before the attribution.
+ * Returns the index at which an attribution begins after the sender's own text on the same line, as in `reply On Wed,
+ * Apr 4, 2012 …`. Before it stands a line of dashes or the end of a sentence. The result 0 means that the line holds no
+ * text before the attribution.
  */
 export function attributionStart(text: string): number {
   const begin = MIDLINE_LEAD_IN.exec(text) ?? MIDLINE_RULE.exec(text)
@@ -218,7 +222,7 @@ const MAX_DEVICE_LENGTH = 60
 
 /**
  * Removes a device line (`Sent from my …`) from the end of a text line, as in `Yes. Sent from my iPhone`. If no full
- * stop stands before the device line, the device line must begin with a capital letter.
+ * stop stands before the device line, it must begin with a capital letter.
  */
 function withoutDevice(text: string): string {
   const end = /(?<=[.!?。！？…]\s)[^.!?。！？…]{8,60}$/u.exec(text)
@@ -231,8 +235,8 @@ function withoutDevice(text: string): string {
 
 /**
  * Finds an attribution (`On …, Bob wrote:`) in a line that also holds the quoted text, and maybe the new text before
- * it. Relays and some phones join the new text, the attribution and the quoted text into one line. An attribution
- * inside a joined line must have a date, a time, an address in brackets and a verb.
+ * it. Relays and some phones join these texts into one line. An attribution inside such a line must have a date, a
+ * time, an address in brackets and a verb.
  * @returns the new text before the attribution, or undefined if the line contains no attribution.
  */
 export function attributionWithin(line: string): string | undefined {

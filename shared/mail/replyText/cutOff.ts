@@ -1,27 +1,26 @@
 /**
- * Recognises an attribution that is incomplete because the mail ends within the attribution: `On Mon, 2 Mar 2026 at
- * 9:14 Ann Nowak <ann@x`.
+ * Recognises an attribution at which a cut-off mail ends: `On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@x`.
  */
 import { attributionStart, DATE, findVerb, LEAD_WORDS } from './attribution.ts'
 import { isOriginalTitle, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 
-/** Sets the maximum number of lines of an attribution within which the mail ends: date, name and address. */
+/** Sets the maximum number of lines of an attribution at which a cut-off mail ends: date, name and address. */
 const MAX_CUT_LINES = 3
 /** Sets the maximum number of characters of a cut attribution such as `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
 const MAX_NAMED_LENGTH = 160
 const ALL_TIMES = new RegExp(TIME, 'giu')
 
 /**
- * Matches a text that ends with an email address in brackets. The email address may be incomplete, or up to two words
- * may follow the email address.
+ * Matches a text that ends with an email address in brackets. The address may be incomplete, or up to two words may
+ * follow it.
  */
 const ENDS_IN_ADDRESS =
   /(?:<[^\s<>]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
 /** Matches an email address without its closing bracket at the end of a mail, as in `(ann@mail.`. */
 const OPEN_ADDRESS = /[<(][^\s<>()@]{1,64}@[^\s<>()@]{0,80}$/
 /**
- * Matches the few words that may stand before the date of an attribution (`On …, Bob wrote:`). In other scripts than
- * Latin, more words may stand before the date, because ordinary sentences in these scripts do not have this form.
+ * Matches the few words that may stand before the date of an attribution (`On …, Bob wrote:`). In scripts other than
+ * Latin, more words may stand there, because ordinary sentences in these scripts do not look like an attribution.
  */
 const SHORT_LEAD_IN = new RegExp(
   `^(?:(?:${LEAD_WORDS})?(?:[^\\s\\p{Nd}:：]{1,14}\\s+){0,2}|(?:[^\\s\\p{Nd}\\p{Script=Latin}]{1,14}\\s+){3,4})[^\\s\\p{Nd}]{0,4}\\p{Nd}`,
@@ -61,14 +60,14 @@ const VERB_THEN_NAME = /^\sتمت كتابة/
 const NAMED_FIRST =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
 /**
- * Matches the text after a time of day in the writer's own sentence, as in `9:14 we got mail from <a@x.test>`. A line
- * with such a sentence is no attribution.
+ * Matches the text after a time of day in the writer's own sentence, as in `9:14 we got mail from <a@x.test>`. Such a
+ * line is no attribution.
  */
 const SENTENCE = /^[.!?:]\s|\p{L}{5}[.!?]\s|\s[a-z]{2,}\s[a-z]{2,}\s<[^\s<>]+>/u
 const TITLE = /^-{3,}\s?\p{Lu}/u
 
 function isCutAttribution(text: string, above: string, alone: boolean): boolean {
-  // A list of addresses at the end of a mail does not count as an attribution. An attribution has only one address.
+  // A list of addresses at the end of a mail is no attribution, because an attribution has only one address.
   if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
   if (/[.!?。]$/.test(text) && !OPEN_ADDRESS.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH
@@ -91,8 +90,8 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
 }
 
 /**
- * Returns the new text of a mail that ends within an attribution (`On …, Bob wrote:`). The attribution begins on the
- * line `index`.
+ * Returns the new text of a mail that ends within an attribution (`On …, Bob wrote:`). The line `index` is the first
+ * line of the attribution.
  * @returns the new text before the cut attribution. The empty text means that the line `index` begins with the
  * attribution. The result undefined means that the mail does not end within an attribution.
  */

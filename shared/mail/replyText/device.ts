@@ -1,7 +1,7 @@
 /**
  * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. A device name from the list
- * identifies a device line anywhere in a mail. A line with a device that is not in the list must have a verb of
- * sending, a word such as `my` or `from`, and a name.
+ * identifies such a line anywhere in a mail. With an unlisted device, the line must have a verb of sending, a word such
+ * as `my` or `from`, and a name.
  */
 import { headerKind } from './headers.ts'
 import { fold, isRule, oneOf, trimDecoration } from './markers.ts'
@@ -18,9 +18,8 @@ const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
 const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
 /**
- * Matches the words of lines such as `Sent from my iPhone`. Each device line that names a device from the list contains
- * at least one of these words. Few other lines of a mail contain one of these words, so `isDeviceLine` runs this fast
- * test first.
+ * Matches the words of lines such as `Sent from my iPhone`. Every such line with a listed device contains one of these
+ * words, and few other lines do. Therefore `isDeviceLine` runs this fast test first.
  */
 const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
 /** Matches a line with which a mail program names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
@@ -44,8 +43,8 @@ const SENT_FROM_MY = new RegExp(
   'u',
 )
 /**
- * Matches a device line that gives the kind of the device before its name: `Envoyé depuis ma liseuse Paginéo`. A device
- * line of this form must be a whole paragraph.
+ * Matches a device line (such as `Sent from my …`) that gives the kind of the device before its name: `Envoyé depuis ma
+ * liseuse Paginéo`. Such a line must be a whole paragraph.
  */
 const SENT_FROM_THING = new RegExp(
   `^(?:\\S+ ){1,3}${oneOf(MY_WORDS)} \\p{Ll}{4,14} \\p{Lu}[^\\s,;.]*$`,
@@ -97,8 +96,8 @@ const MY_THEN_VERB = new RegExp(
 const VIA_NAME = /^\p{So}\ufe0f? ?via \p{Lu}\S*(?: \p{Lu}\S*)?$/u
 const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\b/
 /**
- * Matches a device name with a case ending for "from": `Foo 12:sta`, `iPhonetik`. The device name has a number, or a
- * capital letter inside the word.
+ * Matches a device name with a case ending for "from": `Foo 12:sta`, `iPhonetik`. The name has a number, or a capital
+ * letter inside the word.
  */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 /**
@@ -109,8 +108,8 @@ const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?!(?:side|end|account|bank|office|part)(?![\p{L}-]))(?:[^\s:]+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
 /**
- * Tells whether a line names a device and also ends the mail or a paragraph. A long line with a device name counts as
- * an ordinary sentence if text follows it.
+ * Tells whether a line names a device and also ends the mail or a paragraph. A long line that is followed by text
+ * counts as an ordinary sentence.
  */
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -142,9 +141,9 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends as a German device line ends ("Von meinem iPhone gesendet"). A German device line ends with
- * a verb such as "gesendet" (sent), and names no person. Therefore a line with a word such as "ich" (I) or "hat" (has)
- * is no device line.
+ * Tells whether a line ends like the German device line "Von meinem iPhone gesendet". Such a line ends with a verb such
+ * as "gesendet" (sent) and names no person. Therefore a line with a word such as "ich" (I) or "hat" (has) is no device
+ * line.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
@@ -157,8 +156,7 @@ function bare(view: string): string {
 }
 
 /**
- * Recognises a device line (such as `Sent from my Foo`) with a device or program that is not in the list of device
- * words.
+ * Recognises a device line (such as `Sent from my Foo`) whose device or program is not in the list.
  * @param alone is true if the line begins a paragraph. A line inside a paragraph counts as a device line (`Sent from my
  * …`) only if it contains a word such as `my`.
  */
@@ -169,8 +167,8 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (alone && text.length <= 80) {
     if (NAMED_PROGRAM.test(text) || VERB_LAST.test(text)) return true
   }
-  // A person ends a sentence with a punctuation mark. Therefore a line with such a mark at its end does not count as a
-  // device line (`Sent from my …`).
+  // A person ends a sentence with a punctuation mark. Therefore a line with such a mark at its end is no device line
+  // (`Sent from my …`).
   const isOpen = alone && text.length <= 80 && !/[.!?。…]$/u.test(view) && !FINITE.test(lower)
   if (isOpen && VIA_NAME.test(view)) return true
   const starts = STARTS_SENT.test(lower)
@@ -181,7 +179,8 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (isOpen && !starts && (NAME_THEN_VERB.test(text) || MY_THEN_VERB.test(text))) return true
   if (isOpen && !starts && /(?:端末|メール|アプリ|スマホ|携帯).{0,20}から送信$/.test(lower))
     return true
-  // The code tests the part before a sentence of excuse, as in `Sent from my Foo 12. Please excuse typos.`
+  // If a sentence of excuse follows, the code tests only the part before it, as in `Sent from my Foo 12. Please excuse
+  // typos.`
   const [head = '', ...rest] = text.split(/[.,;!]\s|\s[-–—|]\s/)
   const excuse = rest.length <= 2 && rest.join(' ').split(' ').length <= 10 && !text.endsWith('?')
   if (starts && excuse && SENT_FROM_MY.test(head)) return true
@@ -205,8 +204,8 @@ export function isDeviceLine(view: string): boolean {
   if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
   if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
   if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
-  // The code tests only the first words, because the word for the device stands near the beginning of a device line.
-  // The writer's own sentence may name a device near its end: "Sent from my desk, easier than a phone".
+  // The code tests only the first words, because a device line names the device near its beginning. The writer's own
+  // sentence may name a device near its end: "Sent from my desk, easier than a phone".
   const opening = words.slice(0, 8).join(' ').slice(0, 60)
   if (STARTS_SENT.test(lower)) {
     return NAMES_DEVICE.test(opening)

@@ -1,6 +1,6 @@
 /**
  * Recognises the headers (`From:`, `Sent:`) that a mail program writes above a quoted message, on separate lines or on
- * one line. Every test for headers reads either one line of limited length, or a few neighbouring lines.
+ * one line. Every test reads either one line of limited length, or a few neighbouring lines.
  */
 import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
 import { HEADER_LABELS, type HeaderKind } from './words.ts'
@@ -11,8 +11,7 @@ import { HEADER_LABELS, type HeaderKind } from './words.ts'
  */
 export const MAX_HEADER_LINES = 14
 /**
- * Sets the maximum number of characters of a header label such as `From`. The longest header label in the word lists
- * has as many characters as this limit.
+ * Sets the maximum number of characters of a header label such as `From`. No label in the word lists is longer.
  */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
@@ -35,9 +34,9 @@ export function headerKind(view: string): HeaderKind | undefined {
 type Label = { kind: HeaderKind; index: number }
 
 /**
- * Tells whether a header label such as `Sent:` begins at this index of a line. A header label must stand at the
- * beginning of a word. A label may follow the value of the previous header without a space, as in `AnnSent: 9:14To:
- * Tom`. A label without a space before it begins with a capital letter or with a letter of a script without capitals.
+ * Tells whether a header label such as `Sent:` begins at this index of a line, at the beginning of a word. A label may
+ * follow the value of the previous header without a space, as in `AnnSent: 9:14To: Tom`. It then begins with a capital
+ * letter, or with a letter of a script without capitals.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
@@ -78,8 +77,8 @@ function isHeaderRun(text: string, labels: readonly Label[]): boolean {
 }
 
 /**
- * Recognises a line that holds all headers of a quoted message on one line. NetEase omits the colons of such headers
- * (`发件人 李<…> 发送日期 … 收件人 …`). A conversion of HTML to text may drop the line ends between headers.
+ * Recognises the headers of a quoted message if all of them stand on one line. NetEase writes them without colons (`发件人
+ * 李<…> 发送日期 … 收件人 …`). A conversion of HTML to text may drop the line ends between headers.
  */
 function isOneLineHeader(view: string): boolean {
   if (/^(?:发件人|寄件者|寄件人)[\s:：]/.test(view) && EMAIL.test(view))
@@ -113,8 +112,8 @@ export function headersWithin(line: string, below: readonly string[]): number | 
 
 /**
  * Tells whether the headers of a quoted message (Outlook and others) begin on the line `index`. Many header labels are
- * everyday words (`Da:`, `Van:`, `To:`), so one label alone does not identify a quoted message. The labels `From:` and
- * `To:` together with only a date may also describe a journey.
+ * everyday words (`Da:`, `Van:`, `To:`), so one label alone proves nothing. The labels `From:` and `To:` with only a
+ * date may also describe a journey.
  */
 export function isHeaderBlock(views: readonly string[], index: number): boolean {
   if (views[index] === undefined) return false
@@ -144,8 +143,8 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
     return many || (kinds.size >= 2 && email)
   }
-  // A block of header labels without a date may be the writer's own instruction to send a mail. A header block that
-  // names only a sender is no such instruction.
+  // A block of header labels without a date may be the writer's own instruction to send a mail. A block that names only
+  // a sender is no such instruction.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 
@@ -161,10 +160,9 @@ function isNewBlock(views: readonly string[], index: number, from: number): bool
 const MAX_UNLISTED_LINES = 8
 
 /**
- * Recognises the header block of a quoted message in a language without a word list. A header block in an unlisted
- * language has at least three lines of the form `label: value`. The first line of such a block holds `Name <address>`,
- * and another line holds a date and a time. The sender's own text must stand above the header block, because a mail
- * with the answers to a web form also begins with `label: value` lines.
+ * Recognises the header block of a quoted message in a language without a word list. Such a block has at least three
+ * lines of the form `label: value`. Its first line holds `Name <address>`, and another line holds a date and a time.
+ * The sender's own text must stand above it, because the answers to a web form also begin with `label: value` lines.
  */
 function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (index < 2 || !SENDER.test(views[index]!)) return false

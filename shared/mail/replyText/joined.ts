@@ -1,5 +1,6 @@
 /**
- * Finds a quoted message that follows the new text on the same line, because a client or a relay dropped the line end.
+ * Finds a quoted message that follows the new text on the same line. A client or a relay has dropped the line end
+ * between them.
  */
 import { attributionWithin } from './attribution.ts'
 import { headerKind, headersWithin } from './headers.ts'
@@ -7,8 +8,8 @@ import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './m
 
 const MAX_RULES = 4
 /**
- * Matches a line of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. If a person
- * draws a line of underscores as a blank to fill in, the line is shorter.
+ * Matches a line of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. A blank for
+ * a person to fill in is shorter.
  */
 const LONG_RULE = /^_{30,}$/
 /** Matches a separator such as `-----Original Message-----`, even if headers follow the separator on the same line. */
@@ -28,7 +29,7 @@ export function beforeHistory(
   line: string,
   below: readonly string[],
 ): string | { forward: true } | undefined {
-  // A line that starts with `>` is a quote, so the line holds no new text of the sender.
+  // A line that starts with `>` is a quote. Therefore it holds no new text of the sender.
   if (line.startsWith('>')) return undefined
   const rule = ruleWithin(line, below)
   if (rule?.forward) return { forward: true }

@@ -1,6 +1,6 @@
 /**
  * Recognises the lines that separate quoted messages, forwards and bounces. Every test reads one line of at most
- * MAX_MARKER_LENGTH characters, so the total time is linear in the mail's size.
+ * MAX_MARKER_LENGTH characters. Therefore the total time is linear in the mail's size.
  */
 import {
   ABOVE_RUNS,
@@ -18,8 +18,8 @@ import {
  */
 export const MAX_MARKER_LENGTH = 400
 /**
- * Replaces a line that is too long to be a marker (such as an attribution). The replacement is also too long to be a
- * line of a signature, so that no rule takes a paragraph for a signature.
+ * Replaces a line that is too long to be a marker (such as an attribution). The replacement is also too long for a line
+ * of a signature, so that no paragraph counts as a signature.
  */
 const TOO_LONG = '…'.repeat(MAX_MARKER_LENGTH + 1)
 
@@ -36,7 +36,7 @@ const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 
 /**
  * Matches invisible characters: control characters, direction marks, joiners, fillers, and the characters that replace
- * lost objects. The pattern does not match U+FE0F and U+E007F, because these characters end emoji.
+ * lost objects. The pattern does not match U+FE0F and U+E007F, because they end emoji.
  */
 const UNSEEN =
   '[\\0-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffd\\u{e0000}-\\u{e007e}]'
@@ -60,9 +60,9 @@ export function isRule(view: string): boolean {
 }
 
 /**
- * Normalises a line before the tests for markers such as attributions. The function trims the line, removes direction
- * marks, and replaces unusual spaces and the escaped angle brackets of Zoho by plain characters. A line that is too
- * long to be a marker becomes `>` or `TOO_LONG`.
+ * Normalises a line before the tests for markers such as attributions. The function trims the line and removes
+ * direction marks. It replaces unusual spaces and the escaped angle brackets of Zoho by plain characters. A line that
+ * is too long to be a marker becomes `>` or `TOO_LONG`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
@@ -90,8 +90,8 @@ export function fold(text: string): string {
 }
 
 /**
- * Makes one regular expression from a list of phrases. The function tests every line of a mail with this expression,
- * and a separate search for each phrase would take six times as long.
+ * Makes one regular expression from a list of phrases. The code tests every line of a mail with it, and a separate
+ * search for each phrase would take six times as long.
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`

@@ -3,16 +3,16 @@
  * line by line on plain text. The function `replyTextFromHtml` first converts HTML to plain text. The test file
  * test/shared/mail/replyText/replyText.test.ts runs the extraction on the mails of twelve public test suites.
  *
- * The rules apply in this order:
+ * The function applies the following rules in this order:
  * - A bounce and a forwarded message stay whole.
  * - An Outlook header block or an "original message" line ends the sender's own text.
  * - An attribution (`On …, Bob wrote:`) also ends the sender's own text, unless `>` lines follow. The `>` marks
  *   themselves show the end of the quote.
- * - A header block or an attribution may begin after the sender's own text on the same line. The end of the mail may
- *   cut off an attribution (`On …, Bob wrote:`).
+ * - A header block or an attribution may begin after the sender's own text on the same line. A mail may also end within
+ *   an attribution.
  * - The entries of a ticket system, each with a time and a name, end the sender's own text.
- * - One block of `>` lines is history. Two or more blocks of `>` lines with text between the blocks are an inline reply
- *   and stay.
+ * - One block of `>` lines is quoted history. Two or more blocks of `>` lines with text between them are an inline
+ *   reply and stay.
  * - A line `-- ` starts a signature (RFC 3676 §4.3). The function removes the signature, a line "Sent from my …" and a
  *   closing legal notice.
  * - A sign-off without the delimiter `-- ` stays. The function removes a block that repeats the writer's name below the
@@ -40,13 +40,13 @@ import { startsTicketHistory } from './ticketEntries.ts'
 
 /**
  * Sets the maximum number of lines of a mail that the function searches for markers such as attributions. A longer mail
- * is usually a log. In a longer mail, only `>` marks count as signs of quoted text.
+ * is usually a log, in which only `>` marks count as signs of quoted text.
  */
 const MAX_MARKER_LINES = 10_000
 
 /**
- * Matches a line that is only a punctuation mark. A punctuation mark may stand alone on a line after the removal of the
- * list, quote or table around the mark.
+ * Matches a line that is only a punctuation mark. Such a line may remain when the list, quote or table around the mark
+ * is removed.
  */
 const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
@@ -57,7 +57,7 @@ type Scan = {
   lines: string[]
   views: string[]
   kinds: Uint8Array
-  /** Holds the number of lines at the top of the mail that stand above the quoted history. */
+  /** Holds the number of lines of the mail that stand above the quoted history. */
   end: number
   attributed: boolean
 }
@@ -76,7 +76,7 @@ export function replyText(text: string): string {
 
 /**
  * Returns the new text of an HTML-only mail. The conversion to plain text replaces the quote containers of Gmail,
- * Outlook, Apple Mail, Yahoo and Thunderbird by quote marks. The conversion removes signature containers.
+ * Outlook, Apple Mail, Yahoo and Thunderbird by quote marks. It removes signature containers.
  * @param html is the whole HTML body.
  * @returns the new text as plain text. If the mail has no quoted history, the text shows the URLs of links: `text
  * [https://…]`.
@@ -223,9 +223,9 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 }
 
 /**
- * Marks the fragments of wrapped quotes as quotes. Some mail clients wrap a quoted line and put no `>` before the
- * second half of the line. The second half of a wrapped line stands between two `>` lines. If one fragment is certainly
- * part of a quote, every fragment that starts in lower case also counts as a quote.
+ * Marks the fragments of wrapped quotes as quotes. Some mail clients wrap a quoted line and put no `>` before its
+ * second half, which then stands between two `>` lines. If one such fragment certainly belongs to a quote, every
+ * fragment that starts in lower case also counts as a quote.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []
@@ -285,9 +285,9 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 }
 
 /**
- * Treats the `>` lines of a citation as a part of the sender's own text, so that the citation stays. A citation
- * consists of up to six `>` lines that stand between a line such as `The rule says:` and the sender's own text. A line with
- * a date or an address is an attribution, so this line introduces no citation.
+ * Treats the `>` lines of a citation as a part of the sender's own text, so that they stay. A citation has at most six
+ * `>` lines, between a line such as `The rule says:` and the sender's own text. A line with a date or an address is an
+ * attribution and introduces no citation.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
   let intro = ''
@@ -305,8 +305,8 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
 }
 
 /**
- * Tells whether a line such as `Run this:` announces an example of up to four `>` lines. The `>` lines of an example
- * are command prompts or a citation, but no quoted history.
+ * Tells whether a line such as `Run this:` announces an example of up to four `>` lines. These lines are command
+ * prompts or a citation, and no quoted history.
  */
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
   return lastQuote - lastOwn <= 4 && /[:：]$/.test(views[lastOwn]!)

@@ -6,7 +6,7 @@ import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
 const MAX_SIGNATURE_LINES = 12
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
-/** Sets the number of lines at the end of a mail in which `dropFooter` searches for a footer or a legal notice. */
+/** Sets how many lines at the end of a mail `dropFooter` searches for a footer or a legal notice. */
 const MAX_FOOTER_LINES = 40
 
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
@@ -26,9 +26,9 @@ const ENVIRONMENT =
   /environment|umwelt|environnement|ambient|milieu|miljö|miljø|ympäristö|środowisk|prostřed|природ|довкілл/
 
 /**
- * Tells whether a signature starts on this line. RFC 3676 prescribes `-- ` as the line above a signature. Many clients
- * trim the blank from this delimiter. Outlook and Mailman draw a line of underscores, and people draw lines of other
- * characters. Headings and tables also have drawn lines, so all lines below a drawn line must look like a signature.
+ * Tells whether a signature starts on this line. RFC 3676 prescribes `-- ` as the line above a signature, but many
+ * clients trim its blank. Outlook and Mailman draw a line of underscores, and people draw lines of other characters.
+ * Headings and tables also have drawn lines, so all lines below a drawn line must look like a signature.
  */
 export function startsSignature(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -60,8 +60,8 @@ const SIGN_OFF = /^[^.!?]{2,40}[,!]?$/u
 const FULL_NAME = /^(?:\p{Lu}[\p{L}.'’-]*(?: |$)){2,4}/u
 
 /**
- * Tells whether a signature without a delimiter starts on this line. The line must hold the writer's full name, below a
- * sign-off and a line with only the first name. A line about the writer's work must follow below the full name.
+ * Tells whether a signature without a delimiter starts on this line. The line must hold the writer's full name, and a
+ * line about the writer's work must follow. A sign-off and a line with only the first name must stand above it.
  */
 function repeatsName(views: readonly string[], index: number): boolean {
   const name = views[index - 2] ?? ''
@@ -75,7 +75,7 @@ function repeatsName(views: readonly string[], index: number): boolean {
 
 /**
  * Removes a legal notice or the footer of a mailing list from the end of a mail. A legal notice must have an opening
- * phrase and two legal words, because a person may also write a sentence about a confidential matter.
+ * phrase and two legal words, because a person may also write about a confidential matter.
  */
 export function dropFooter(text: string): string {
   const lines = text.split('\n')
@@ -97,7 +97,7 @@ export function dropFooter(text: string): string {
 
 /**
  * Tells whether the footer of a mailing list or newsletter starts on the line `index`. A footer contains an address or
- * a link, or is short. A paragraph with "I" or "we", or with a question mark at the end, is the writer's own text.
+ * a link, or is short. A paragraph with "I" or "we", or with a question mark at its end, is the writer's own text.
  */
 function isFooter(lines: readonly string[], index: number): boolean {
   const footer = lines.slice(index).join(' ').slice(0, 600).trim()
@@ -113,7 +113,7 @@ function above(lines: readonly string[], index: number): string {
 }
 
 /**
- * Recognises a last paragraph that a virus scanner added, and a last paragraph that asks readers not to print the mail.
+ * Recognises a last paragraph that a virus scanner added, or that asks people not to print the mail.
  */
 function isAddedNote(lines: readonly string[], index: number): boolean {
   const before = lines[index - 1]!.trim()

@@ -14,9 +14,9 @@ const ENTRY = new RegExp(
 )
 
 /**
- * Tells whether the history of a ticket begins on a line. The first line of the history has the form of an entry and
- * stands below a blank line. The entry must name an address, or a second entry must follow. A person may also write a
- * single line with a time and a name.
+ * Tells whether the history of a ticket begins on a line. Its first line has the form of an entry and stands below a
+ * blank line. The entry must name an address, or a second entry must follow, because a person may also write a single
+ * line with a time and a name.
  */
 export function startsTicketHistory(views: readonly string[], index: number): boolean {
   if (views[index - 1] !== '') return false

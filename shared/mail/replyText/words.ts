@@ -87,7 +87,7 @@ const LABELS: Record<HeaderKind, string> = {
     |gaia|विषय|zadeva`,
 }
 
-/** Maps each label of a mail header to the kind of header, so that one lookup finds the kind of a header line. */
+/** Maps each label of a mail header to the kind of the header, so that one look-up finds the kind of a line. */
 export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
   (Object.keys(LABELS) as HeaderKind[]).flatMap((kind) =>
     phrases(LABELS[kind]).map((label): [string, HeaderKind] => [label, kind]),
@@ -113,8 +113,8 @@ export const ORIGINAL_RUNS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists the words for "forwarded" in many languages. A line with a word for "forwarded" marks the mail as a forward, so
- * the function `replyText` does not shorten the mail.
+ * Lists the words for "forwarded" in many languages. A line with such a word marks the mail as a forward, which
+ * `replyText` does not shorten.
  */
 export const FORWARDED_RUNS: readonly string[] = phrases(`
   forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
@@ -175,8 +175,8 @@ export const SENT_ENDS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists names of devices and apps, as in the line "Sent from my iPhone". A line without a listed name may be a sentence
- * of the writer.
+ * Lists names of devices and apps, as in the line "Sent from my iPhone". Without such a name, the line may be a
+ * sentence of the writer.
  */
 export const DEVICE_WORDS: readonly string[] = phrases(`
   iphon|ipad|ipod|айфон|אייפון|on the go|on the move|ios|android|samsung|galaxy|blackberry|windows|outlook|hotmail|yahoo|gmail|aol
@@ -217,8 +217,8 @@ export const LEGAL_WORDS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists the first words of a bounce (a delivery report). A bounce stays whole, because the reader needs the headers of
- * the failed mail (RFC 3464).
+ * Lists the first words of a bounce (a delivery report). A bounce stays whole, because people need the headers of the
+ * failed mail (RFC 3464).
  */
 export const BOUNCE_STARTS: readonly string[] = phrases(`
   delivery has failed to these recipients|this is the mail system at host|mail delivery failed
@@ -232,8 +232,8 @@ export const BOUNCE_STARTS: readonly string[] = phrases(`
 `)
 
 /**
- * Lists the opening phrases of the footers that mailing lists and newsletters add. The sender's own text ends above the
- * footer of a mailing list or newsletter.
+ * Lists the opening phrases of the footers that mailing lists and newsletters add. The sender's own text ends above
+ * such a footer.
  */
 export const FOOTER_STARTS: readonly string[] = phrases(`
   to unsubscribe|click here to unsubscribe|unsubscribe from|unsubscribe here|unsubscribe:|unsubscribe <

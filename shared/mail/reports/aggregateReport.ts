@@ -5,15 +5,15 @@
 
 export type ReportKind = 'dmarc' | 'tls'
 
-/** Describes one row of an aggregate report: the mail of one source. */
+/** Describes one row of an aggregate report, which covers the mail from one source. */
 export type ReportRow = {
   /** Holds the IP address that sent the mail. Null means that the report names no IP address. */
   source: string | null
   /** Holds the number of mails in a row of a DMARC report, or the number of sessions in a row of a TLS report. */
   count: number
   /**
-   * Tells whether the mail or the session passed the check that is the subject of the report. In a DMARC report, a mail
-   * has passed if SPF or DKIM proved the domain of the mail. In a TLS report, an encrypted session has passed.
+   * Tells whether the mail or the session passed the check that the report is about. In a DMARC report, a mail has
+   * passed if SPF or DKIM proved its domain. In a TLS report, an encrypted session has passed.
    */
   isPassed: boolean
   /** Holds the result as text, such as `none, dkim=pass, spf=fail`, or the failure type of RFC 8460 §4.3. */
@@ -22,13 +22,13 @@ export type ReportRow = {
 
 export type AggregateReport = {
   kind: ReportKind
-  /** Holds the domain of this service as the subject of the report, in lower case. */
+  /** Holds the domain of this service that the report is about, in lower case. */
   domain: string
   /** Holds the id that the reporter gave to the report. */
   reportId: string
   beginsAt: Date
   endsAt: Date
-  /** Holds those rows of the report that have the largest counts. */
+  /** Holds the rows of the report with the largest counts. */
   rows: ReportRow[]
 }
 
@@ -42,7 +42,7 @@ const ROWS_MAX = 1_000
 /** Sets the maximum number of characters of a name in an aggregate report. */
 export const NAME_MAX = 255
 
-/** Returns those rows of an aggregate report that have the largest counts. */
+/** Returns the rows of an aggregate report with the largest counts. */
 export const largest = (rows: ReportRow[]): ReportRow[] =>
   rows.toSorted((one, other) => other.count - one.count).slice(0, ROWS_MAX)
 

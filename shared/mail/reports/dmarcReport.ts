@@ -46,8 +46,8 @@ export function readDmarcReport(xml: string): AggregateReport {
       onopentag(name) {
         if (path.length >= DEPTH_MAX) throw new ReportError('its elements are too deep')
         path.push(name.slice(name.indexOf(':') + 1))
-        // The reader deletes the old text first, because otherwise the digits of two elements with the same path would
-        // form one wrong number.
+        // The reader deletes the old text first. Otherwise the digits of two elements with the same path would join to
+        // one wrong number.
         texts.delete(path.join('/'))
       },
       ontext(data) {

@@ -10,13 +10,13 @@ const REPORT_TYPE = /^application\/tlsrpt\+(?:gzip|json)$/i
 
 /**
  * Sets the maximum number of bytes of an attachment that the service reads as an aggregate report. The reports of hosts
- * with millions of users have a few hundred kilobytes.
+ * with millions of users have only a few hundred kilobytes.
  */
 export const REPORT_FILE_MAX_BYTES = 2 * 1024 * 1024
 
 /**
- * Tells whether an inbox receives aggregate reports. An inbox for reports has a name for reports, or receives the mail
- * of the postmaster.
+ * Tells whether an inbox receives aggregate reports. Such an inbox has a reserved name for reports, or receives the
+ * mail of the postmaster.
  */
 export const isReportInbox = (inboxAddress: string, postmaster: string | undefined): boolean =>
   inboxAddress === postmaster ||

@@ -13,7 +13,7 @@ const POLICIES_MAX = 100
 const FAILURES_MAX = 10_000
 
 // The schema refuses control characters in a name, because PostgreSQL refuses U+0000 in texts. The reader of XML
-// reports removes control characters instead, because line breaks may stand around a name in XML.
+// reports removes them instead, because line breaks may stand around a name in XML.
 const text = z
   .string()
   .max(NAME_MAX)
@@ -44,8 +44,8 @@ const schema = z.object({
 })
 
 /**
- * Reads a TLS report (RFC 8460). The first policy of a TLS report names the domain of the report. The function leaves
- * out the policies of other domains.
+ * Reads a TLS report (RFC 8460). Its first policy names the domain that the report is about. The function leaves out
+ * the policies of other domains.
  * @throws {ReportError}
  */
 export function readTlsReport(json: string): AggregateReport {

@@ -10,8 +10,8 @@ const UNPACKED_MAX_BYTES = 10 * 1024 * 1024
 const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }
 
 /**
- * Returns the text of an aggregate report. The aggregate report may be compressed with gzip, may be the first file of a
- * zip archive, or may be uncompressed. The function unpacks a zip bomb only until the output reaches the size limit.
+ * Returns the text of an aggregate report. The report may be compressed with gzip, be the first file of a zip archive,
+ * or be uncompressed. The function stops to unpack a zip bomb when the output reaches the size limit.
  * @throws {ReportError}
  */
 export function unpackReport(bytes: Uint8Array): string {

@@ -21,8 +21,7 @@ function pairsOf(text: string): Set<string> {
 
 /**
  * Marks the words of `text` that are missing in `other`, or that have other neighbouring words in `other`. The
- * comparison reads the pairs of neighbouring words in one pass. Therefore the comparison also marks words that stand in
- * another order.
+ * comparison of the pairs of neighbouring words takes one pass. It therefore also marks words in another order.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {
   const known = pairsOf(other)

@@ -1,7 +1,7 @@
 /**
  * Finds reasons why the review page cannot show an HTML part as its recipients will see it. The rules read the HTML
- * source instead of a parsed tree, because two parsers can disagree about the end of a comment (`<!-- --!>`). If a rule
- * is in doubt, the rule refuses the HTML part, because the page must not show an HTML part wrongly.
+ * source instead of a parsed tree, because two parsers can disagree about the end of a comment (`<!-- --!>`). In case
+ * of doubt, a rule refuses the HTML part, because the page must not show it wrongly.
  */
 
 /** Sets the maximum number of characters of an HTML part that the service compares with the mail's text part. */
@@ -15,8 +15,7 @@ const REMOVED =
   /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i
 /**
  * Matches HTML attributes, other than `src`, that load a resource. The pattern CARRIED matches the `src` of a picture
- * that the mail itself contains. Before the match, the caller replaces each run of blanks in the HTML source by one
- * blank.
+ * in the mail itself. The caller first replaces each run of blanks in the HTML source by one blank.
  */
 const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
 const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi
@@ -36,9 +35,9 @@ type Picture = { contentId?: string | null | undefined; contentType: string; siz
 const DRAWN_TYPE = /^image\/(png|jpe?g|gif|webp)$/i
 const DRAWN_MAX_BYTES = 8 * 1024 * 1024
 /**
- * Sets the maximum number of characters of all inline pictures on one page together, as `data:` URLs. A mail can use one
- * picture many thousand times, and each use has a copy of the picture. The page for approval and the frame of a mail use
- * the same maximum. Otherwise a person could approve a picture that the frame leaves out.
+ * Sets the maximum number of characters of all inline pictures on one page together, as `data:` URLs. A mail can use
+ * one picture many thousand times, and each use has a copy of the picture. The approval page and the frame of a mail
+ * use the same maximum. Otherwise a person could approve a picture that the frame leaves out.
  */
 export const PICTURES_MAX_CHARS = 12 * 1024 * 1024
 
@@ -56,8 +55,8 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   }
   const found: string[] = []
   const source = oneBlank(html)
-  // The rules for styles also read the source with decoded entities and CSS escapes, because a browser decodes both
-  // before it loads a URL.
+  // The rules for styles also read the source after the decoding of entities and CSS escapes, because a browser decodes
+  // both before it loads a URL.
   const styles = HAS_STYLE.test(source) ? [source, oneBlank(withoutEscapes(html))] : []
   const inStyles = (pattern: RegExp) => styles.some((reading) => pattern.test(reading))
   const element = REMOVED.exec(source)

@@ -33,7 +33,7 @@ export type Section = { title: string; note?: string; pieces: Piece[] }
 
 /**
  * Holds the whole mail for review, cut into pages. The field `obstacles` lists the parts of the mail that the review
- * page cannot show. The owner cannot approve a mail with an obstacle on the review page.
+ * page cannot show. On this page, the owner cannot approve a mail with an obstacle.
  */
 export type Review = { pages: Section[][]; obstacles: string[] }
 
@@ -58,8 +58,8 @@ export function reviewOf(letter: Reviewed): Review {
 }
 
 /**
- * Finds by the lengths alone that a mail is too long for the review, before any comparison of its parts. The comparison
- * of a text of a million characters with an HTML part of 200,000 characters blocked the process for 1.7 seconds.
+ * Finds that a mail is too long for the review by its lengths alone, before any comparison of its parts. To compare a
+ * text of a million characters with an HTML part of 200,000 characters blocked the process for 1.7 seconds.
  */
 function lengthObstacle({ text, html }: Reviewed): string | null {
   if (text.length + (html?.length ?? 0) > PAGES_MAX * PAGE_CHARS) return TOO_LONG
@@ -86,8 +86,8 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // The review leaves out an HTML part that is too long. A mail with such an HTML part has an obstacle, so the owner
-  // cannot approve the mail by the text alone.
+  // The review leaves out an HTML part that is too long, and the mail gets an obstacle. Therefore the owner cannot
+  // approve the mail by the text alone.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
   }
@@ -128,8 +128,8 @@ function sectionsOf(letter: Reviewed): Section[] {
 }
 
 /**
- * Writes the sections of a reviewed mail for a person, and cuts them into pages of `PAGE_CHARS`. The function stops
- * after the first page beyond the maximum number of pages, because invisible characters make a text eight times as long.
+ * Writes the sections of a reviewed mail for a person, and cuts them into pages of `PAGE_CHARS`. Signs for invisible
+ * characters can make a text eight times as long. Therefore the function stops after the first page beyond the maximum.
  */
 function pagesOf(sections: readonly Section[]): Section[][] {
   const pages: Section[][] = [[]]
@@ -158,12 +158,12 @@ function pagesOf(sections: readonly Section[]): Section[][] {
   return pages
 }
 
-/** Makes all characters of a text visible, one part of the text after the other. A part ends after a whole line. */
+/** Makes all characters of a text visible, one piece of the text after the other. A piece ends after a whole line. */
 function* shownParts(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
     const lineEnd = text.lastIndexOf('\n', at + PAGE_CHARS) + 1
     let end = Math.min(text.length, lineEnd > at ? lineEnd : at + PAGE_CHARS)
-    // A line that is longer than a part may be cut anywhere, but not inside of a surrogate pair.
+    // A line that is longer than a piece may be cut anywhere, but not inside a surrogate pair.
     if ((text.codePointAt(end - 1) ?? 0) > 0xffff) end++
     yield shownText(text.slice(at, end))
     at = end

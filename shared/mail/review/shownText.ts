@@ -1,11 +1,11 @@
 /**
- * Writes a text for a person who decides about a mail. No character of the text can hide the rest of the text from that
- * person. A reader sees a sign for each invisible character, and a short note for a long run of blanks.
+ * Writes a text for a person who decides about a mail. No character of the text can hide the rest of it. The person
+ * sees a sign for each invisible character, and a short note for a long run of blanks.
  */
 
 /**
  * Sets the maximum number of consecutive blank lines in a shown text. The constant BLANKS_MAX limits the consecutive
- * blanks within one line. A shown text gives the count of a longer run of blanks.
+ * blanks within one line. For a longer run of blanks, the text shows only their number.
  */
 const LINES_MAX = 20
 const BLANKS_MAX = 200
@@ -42,8 +42,8 @@ const UNSEEN = new RegExp(
   `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
   'gu',
 )
-// The patterns for blanks set no minimum length for a run of blanks. If the pattern set a minimum length, the regular
-// expression engine would read a short run again from each position in the run.
+// The patterns for blanks match runs of any length. With a minimum length, the regular expression engine would read a
+// short run again from each of its positions.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g
 

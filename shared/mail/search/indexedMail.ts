@@ -1,12 +1,12 @@
 import type { ParsedMail } from '../parse/parseMail.ts'
 import { binarySearchVector } from './searchTerms.ts'
 
-/** Holds a parsed mail with the binary form of its search vector. */
+/** Holds a parsed mail with its search vector in binary form. */
 export type IndexedMail = { mail: ParsedMail; search: Uint8Array }
 
 /**
- * Adds the search vector to a parsed mail, so that one project can search the mail. Making the search vector of a mail
- * takes half as long as parsing the mail.
+ * Adds the search vector to a parsed mail, so that its project can search the mail. To make the vector takes half as
+ * long as to parse the mail.
  */
 export const indexed = (mail: ParsedMail, projectId: string): IndexedMail => ({
   mail,

@@ -1,20 +1,19 @@
 /**
  * Reads and writes the postings of a term, which are the messages that hold the term. The search index groups a
- * project's messages in leaves. Each leaf (group of messages) holds at most LEAF_MESSAGES messages. Each leaf (group of
- * messages) has a number that is unique in the project. Each message of a leaf has a place (an index) in the leaf.
+ * project's messages in leaves of at most LEAF_MESSAGES messages. Each leaf has a number that is unique in the project.
+ * Each message has a place (an index) in its leaf.
  *
  * For each leaf (group of messages), the postings hold the leaf's number (LEB128), the number of its listed places, and
- * one byte for each place. If the number of places is 0, a bitmap of the messages follows. No byte of a leaf's postings
- * depends on earlier leaves (groups of messages). For this reason, the service can join neighbouring search segments by
- * appending their postings.
+ * one byte for each place. If the number of places is 0, a bitmap of the messages follows. No byte depends on earlier
+ * leaves, so the service can join neighbouring search segments by appending their postings.
  */
 
 /** Sets the maximum number of messages in one leaf (a group of messages) of a search segment. */
 export const LEAF_MESSAGES = 240
 /**
- * Sets the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if the leaf
- * has few messages. Without this limit, many long messages would wait until a leaf (a group of messages) is full. Each
- * search must read all words of the messages that wait for a leaf.
+ * Sets the number of bytes of text at which a leaf (a group of messages in the search index) is full, even with few
+ * messages. Each search must read all words of the messages that wait for a full leaf. Without this limit, many long
+ * messages would wait.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
 /** Sets the size in bytes of a bitmap with one bit for each message of a leaf (a group of messages). */
@@ -41,7 +40,7 @@ export function leafPostings(leaf: number, places: readonly number[]): Buffer {
 
 /**
  * Calls `visit` for each message in the postings of a term, with the message's leaf (group of messages) and its place
- * (index) in the leaf.
+ * in the leaf.
  */
 export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: number) => void): void {
   eachLeaf(bytes, (leaf, start, count) => {
@@ -57,8 +56,8 @@ export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: numb
 }
 
 /**
- * Sets one bit for each message that the postings of a term name (the messages that hold the term). Each leaf (group of
- * messages) takes BITMAP_BYTES of `bits`, and the bits of the first leaf begin at 0.
+ * Sets one bit for each message in the postings of a term. Each leaf (group of messages) takes BITMAP_BYTES of `bits`,
+ * and the bits of the first leaf begin at 0.
  */
 export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array): void {
   eachLeaf(bytes, (leaf, start, count) => {

@@ -17,8 +17,8 @@ import {
 const TERMS_MAX = 64
 /**
  * Sets the minimum number of characters of a prefix (such as begin*) in a search query. The constant PREFIXES_MAX
- * limits the number of prefixes. A search for a prefix reads every term that begins with the prefix, and very many
- * terms may begin with a short prefix.
+ * limits the number of prefixes. A search for a prefix reads every term that begins with it, and a short prefix may
+ * begin very many terms.
  */
 const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
@@ -96,9 +96,9 @@ function checkSize(clauses: SearchQuery['clauses']): void {
 }
 
 /**
- * Returns the words of a text as a phrase (search terms that must follow each other directly). If the text is an email
- * address, a second phrase holds the whole address as one search term. Because of this search term, a search also finds
- * the address in very long recipient lists.
+ * Returns the words of a text as a phrase (search terms that must follow each other directly). For an email address, a
+ * second phrase holds the whole address as one search term. With this term, a search also finds the address in very
+ * long recipient lists.
  */
 function phrasesOf(text: string): Phrase[] {
   const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
@@ -111,9 +111,9 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // The function `pairsOf` cuts a run of letters into pairs, and leaves the last letter of the run alone. In a message,
-  // the same run may continue after this letter. Therefore the query drops its last letter if the pair before contains
-  // it, or else uses the letter as a prefix.
+  // The function `pairsOf` cuts a run of letters into pairs, and leaves the last letter alone. In a message, the same
+  // run may continue after this letter. Therefore the query drops the last letter if the pair before contains it, and
+  // otherwise uses it as a prefix.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }
@@ -162,8 +162,8 @@ const HIGHLIGHT_MAX_CHARS = 400
 const HIGHLIGHTED_CHARS = 64 * 1024
 
 /**
- * Returns the parts of a field's text around the first matches of a search query. The list of highlights is empty if
- * the query matched only in other fields of the message.
+ * Returns the parts of a field's text around the first matches of a search query. The list is empty if the query
+ * matched only in other fields of the message.
  */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
   const phrases = clauses.flatMap((clause) =>
@@ -179,8 +179,7 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
       last.ranges.push([start, end])
       last.end = end + CONTEXT_CHARS
     } else if (pieces.length < HIGHLIGHTS_MAX) {
-      // If the previous highlighted piece has no room for another match, the previous piece ends where the new piece
-      // starts.
+      // If the previous highlighted piece has no room for another match, it ends where the new piece starts.
       if (last !== undefined && last.end > start) last.end = start
       pieces.push({
         start: Math.max(wordStart(looked, start - CONTEXT_CHARS), last?.end ?? 0),

@@ -1,10 +1,10 @@
 /**
  * Makes the terms of messages and queries for full-text search in any script.
  *
- * Terms are words without case, accents and compatibility forms (Unicode NFKC). Search terms are not stemmed, because a
- * stemmer for one language is wrong for all others. In scripts without spaces between words, the terms are pairs of
- * neighbouring letters. A search for a longer run of letters requires that the pairs of the run follow each other
- * directly. Search engines treat Chinese, Japanese, Korean and Thai in the same way.
+ * Terms are words without case, accents and compatibility forms (Unicode NFKC). They are not stemmed, because a stemmer
+ * for one language is wrong for all others. In scripts without spaces between words, the terms are pairs of
+ * neighbouring letters. For a longer run of letters, a search requires that its pairs follow each other directly.
+ * Search engines treat Chinese, Japanese, Korean and Thai in the same way.
  */
 import { createHash } from 'node:crypto'
 import { addressKey, parseAddress } from '../address.ts'
@@ -26,8 +26,8 @@ const TERM_MAX_CHARS = 48
  */
 const PLACES_MAX = 255
 /**
- * Sets the maximum number of bytes of a tsvector. The limit stays well below Postgres's limit of 1 MB, because a term
- * of 48 letters can have 190 bytes.
+ * Sets the maximum number of bytes of a tsvector. It stays well below Postgres's limit of 1 MB, because a term of 48
+ * letters can have 190 bytes.
  */
 const VECTOR_MAX_BYTES = 700_000
 
@@ -42,7 +42,7 @@ const STARTS_UNSPACED = new RegExp(`^[${UNSPACED}]`, 'u')
 
 /**
  * Matches accents of Latin, Greek and Cyrillic, and points of Hebrew and Arabic. The pattern does not match vowel signs
- * of Indic scripts, because these signs act as letters.
+ * of Indic scripts, which act as letters.
  */
 const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u064b-\u0652\u0670]/gu
 const LIGATURES: Readonly<Record<string, string>> = {
@@ -84,7 +84,7 @@ export function termsOf(text: string): Term[] {
 
 /**
  * Calls `visit` with each search term of a text, in order, until `visit` returns false. A generator function would take
- * twice the time of this callback.
+ * twice as long.
  */
 function eachTerm(text: string, visit: (term: string, start: number, end: number) => boolean) {
   const isAscii = ASCII.test(text)
@@ -119,15 +119,15 @@ function eachWord(text: string, visit: (term: string) => boolean): void {
 }
 
 /**
- * Matches the parts into which Unicode NFD decomposes Hangul and kana. A Mac writes file names in NFD. The pattern
- * LETTER joins the parts of one letter.
+ * Matches the parts into which Unicode NFD decomposes Hangul and kana, because a Mac writes file names in NFD. The
+ * pattern LETTER joins the parts of one letter.
  */
 const DECOMPOSED = /[\u1100-\u11ff\u3099\u309a]/
 const LETTER = /[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?|.[\u3099\u309a]?/gsu
 
 /**
- * Cuts a run of letters into pairs: `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter of the run is also a term by itself, so
- * that each letter begins a term.
+ * Cuts a run of letters into pairs: `甲乙丙` gives 甲乙, 乙丙 and 丙. The last letter is also a term by itself, so that each
+ * letter begins a term.
  */
 function* pairsOf(run: string, start: number): Generator<Term> {
   const letters: Term[] = []
@@ -156,8 +156,8 @@ export function addressTerm(text: string): string | null {
 }
 
 /**
- * Tells whether a search term is a single letter from a script without spaces between words. A search term that is a
- * single letter is the end of a run of letters.
+ * Tells whether a search term is a single letter from a script without spaces between words. Only the last letter of a
+ * run of letters is such a term.
  */
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')
@@ -180,9 +180,9 @@ export const FIELD_WEIGHTS = { subject: 'A', from: 'B', to: 'C', text: 'D' } as 
 export type SearchField = keyof typeof FIELD_WEIGHTS
 
 /**
- * Returns the prefix of a project's terms in the search index. Because of this prefix, a search for a common word reads
- * only the messages of one project. If two projects have the same prefix, searches in both projects are slower. A
- * search never shows messages of another project, even if both projects have the same prefix.
+ * Returns the prefix of a project's terms in the search index. With this prefix, a search for a common word reads only
+ * the messages of one project. If two projects have the same prefix, their searches are slower, but never show messages
+ * of the other project.
  */
 export function searchKey(projectId: string): string {
   return createHash('sha256').update(projectId).digest('base64url').slice(0, 5)
@@ -196,7 +196,7 @@ export const lexeme = (key: string, term: string): string =>
     : `'${key}:${term}'`
 
 /**
- * Estimates the bytes of a new term in a tsvector without the term's letters: the project's prefix, one position, the
+ * Estimates the bytes that a new term takes in a tsvector besides its letters: the project's prefix, one position, the
  * alignment and the entry.
  */
 const TERM_OVERHEAD_BYTES = 20
@@ -222,7 +222,7 @@ export function searchVector(projectId: string, mail: SearchedMail): string {
 
 /**
  * Writes a message's `tsvector` in its binary form (tsvectorrecv): the number of terms, then each term with its
- * positions. Postgres reads 480 terms in 0.33 ms in the text form of a tsvector, and in 0.15 ms in this binary form.
+ * positions. Postgres reads 480 terms in 0.33 ms in the text form, and in 0.15 ms in this form.
  */
 export function binarySearchVector(projectId: string, mail: SearchedMail): Buffer {
   const key = `${searchKey(projectId)}:`
@@ -242,7 +242,7 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
   let position = 1
   let bytes = 0
   /**
-   * Adds a term at a position of the message to the search vector. @returns the number of the term's positions in the
+   * Adds a term at a position of the message to the search vector. @returns how many positions the term then has in the
    * vector. The result 0 means that the vector is full.
    */
   const put = (term: string, place: number): number => {
@@ -268,12 +268,12 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
       return !isFull
     })
     if (isFull) return
-    // A field with hundreds of addresses in one domain uses up the positions of the domain's words, so a phrase with
-    // these words no longer matches. For this reason, each whole email address of such a field becomes an additional
-    // search term.
+    // A field with hundreds of addresses in one domain uses up the positions of the domain's words. A phrase with these
+    // words then no longer matches. For this reason, each whole address of such a field becomes an additional search
+    // term.
     const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
     if (whole !== null && !places.has(whole)) put(whole, start)
-    // The gap between the positions of two fields keeps a phrase from matching across both fields.
+    // The gap between the positions of two fields prevents that a phrase matches across both fields.
     position += 2
   }
   add('subject', mail.subject)

@@ -1,13 +1,13 @@
 /**
- * Finds the messages of a search segment that may match a query. The function uses the postings of the query's words
- * (for each word, the list of messages that hold it).
+ * Finds the messages of a search segment that may match a query. The function uses the postings of the query's words:
+ * for each word, the list of messages that hold it.
  */
 import { LEAF_MESSAGES, setBits } from './postings.ts'
 import type { Phrase, SearchQuery } from './searchQuery.ts'
 import { byteString } from './termBlocks.ts'
 
 /**
- * Names a search term, whose postings (the messages that hold the term) the query reads. With `prefix`, the query reads
+ * Names a search term whose postings (the messages that hold the term) the query reads. With `prefix`, the query reads
  * all terms that begin with the byte string `term`.
  */
 export type WantedTerm = { term: string; prefix: boolean }
@@ -19,8 +19,8 @@ export type WantedTerm = { term: string; prefix: boolean }
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
 /**
- * Holds a set of messages as a bitmap, with one bit for each message of each leaf (group of messages) in a range of the
- * search index. The methods use plain loops over the bitmap, because iterators would take ten times as long.
+ * Holds a set of messages as a bitmap, with one bit for each message of each leaf (group of messages) in a range. The
+ * methods use plain loops over the bitmap, because iterators would take ten times as long.
  */
 export class Places {
   readonly #firstLeaf: number
@@ -74,8 +74,8 @@ export class Places {
 }
 
 /**
- * Returns the search terms of a query that select its candidate messages. For each of these terms, the caller reads the
- * postings (the list of messages with the term). Phrases that a message must not contain give no search terms.
+ * Returns the search terms that select the candidate messages of a query. For each term, the caller reads the postings
+ * (the list of messages with the term). Phrases that a message must not contain give no search terms.
  */
 export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   const phrases = queries.flatMap(({ clauses }) =>
@@ -88,8 +88,8 @@ export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
 }
 
 /**
- * Tells whether a segment (part) of the search index holds the query's whole words, so that a message of the segment
- * may match the query. The function does not check the prefixes of the query.
+ * Tells whether a segment (part) of the search index holds the query's whole words. Only then may a message of the
+ * segment match the query. The function does not check the query's prefixes.
  */
 export function mayMatch(
   queries: readonly SearchQuery[],
@@ -103,8 +103,8 @@ export function mayMatch(
 
 /**
  * Returns the messages that contain the required words of every given query. The function does not check the order of
- * words, the fields of the words, or excluded words. Therefore the function never leaves out a matching message, but it
- * may return messages that do not match.
+ * words, their fields, or excluded words. Therefore it never leaves out a matching message, but may return messages
+ * that do not match.
  * @param placesOf maps the key of each wanted search term to the messages that contain the term.
  */
 export function segmentMatches(

@@ -1,17 +1,16 @@
 /**
- * Cuts a sorted list of search terms, each with its postings (the messages that hold the term), into blocks. Each block
- * fits into a quarter of a PostgreSQL page. For each search term, a block stores how many leading bytes the term has in
- * common with the previous term. After the number of common bytes, the block stores the remaining bytes of the term and
- * the term's postings (the messages that hold the term).
+ * Cuts a sorted list of search terms into blocks, each with its postings (the messages that hold the term). Each block
+ * fits into a quarter of a PostgreSQL page. For each term, a block stores how many leading bytes it shares with the
+ * previous term. The remaining bytes of the term and its postings follow.
  *
  * A search term is a byte string: each character stands for one byte of the term's UTF-8. Therefore JavaScript sorts
- * the terms in the same order in which PostgreSQL sorts `bytea`.
+ * the terms in the same order as PostgreSQL sorts `bytea`.
  */
 import { leb128, readLeb128 } from './postings.ts'
 
 /**
- * Sets the maximum number of bytes of a block of search terms. If a row has more than 2,032 bytes, PostgreSQL moves
- * parts of the row out of the page. A search term with postings beyond the limit has a separate block.
+ * Sets the maximum number of bytes of a block of search terms. PostgreSQL moves parts of a row with more than 2,032
+ * bytes out of the page. A search term with longer postings has a separate block.
  */
 const BLOCK_BYTES = 1_900
 
@@ -59,8 +58,8 @@ export class BlockWriter {
   }
 
   /**
-   * Takes the full blocks out of the writer. With `isLast`, the function also takes the last block out of the writer,
-   * even if the last block is not full.
+   * Takes the full blocks out of the writer. With `isLast`, the function also takes out the last block, even if it is
+   * not full.
    */
   take(isLast: boolean): TermBlock[] {
     if (isLast) this.#end()

@@ -1,5 +1,5 @@
 /**
- * Reads the CSS declarations of a mail's `<style>` elements and `style` attributes that make text visible or hidden.
+ * Reads the CSS declarations in a mail's `<style>` elements and `style` attributes that make text visible or hidden.
  *
  * The CSS reader supports selectors of tag, classes and id, lists of selectors, descendants (`.a .b`, `div > .b`),
  * `!important` and specificity. The CSS reader does not support attribute selectors, pseudo-classes, siblings,
@@ -15,8 +15,7 @@ type Rule = { compounds: Compound[]; weight: number; order: number; declarations
 
 /**
  * Sets the maximum number of characters of a mail's style sheets. The following constants limit the number of CSS
- * selectors and the steps of the matching. The limits protect the service, because a hostile sender can write style
- * sheets of any size.
+ * selectors and the steps of the matching, because a hostile sender can write style sheets of any size.
  */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000
@@ -85,7 +84,7 @@ export class StyleSheet {
   #count = 0
   #steps = 0
   readonly #known = new Map<string, Declarations>()
-  /** Tells whether the style sheet exceeds a limit, so that the reader has dropped CSS rules. */
+  /** Tells whether the style sheet exceeds a limit, in which case the reader has dropped CSS rules. */
   isCut = false
 
   constructor(css: string) {
@@ -101,8 +100,8 @@ export class StyleSheet {
         .slice(at, open)
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
-      // The reader reads the rules inside an @media block without a condition like all other rules. The reader skips
-      // the closing brace of such a block as if the brace were a blank.
+      // The reader treats the rules inside an @media block without a condition like all other rules. It skips the
+      // closing brace of such a block like a blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
         continue
@@ -164,7 +163,7 @@ export class StyleSheet {
         .sort((a, b) => a.weight - b.weight || a.order - b.order)
         .map(({ declarations }) => declarations),
     )
-    // If no CSS rule depends on the ancestors of an element, the computed style applies to every element with the same
+    // If no CSS rule depends on the element's ancestors, the computed style applies to every element with the same
     // name, id and classes.
     const isOwn = candidates.every(({ compounds }) => compounds.length === 1)
     if (isOwn && this.#known.size < MAX_KNOWN) this.#known.set(looks, found)

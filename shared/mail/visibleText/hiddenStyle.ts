@@ -8,8 +8,8 @@ import type { Declarations } from './cssRules.ts'
 type Colour = readonly [number, number, number] | 'unknown'
 
 /**
- * Describes whether and how a person sees an HTML element, for example its colours. A child element inherits this
- * description from its parent element.
+ * Describes how a person sees an HTML element, for example its colours. A child element inherits this description from
+ * its parent.
  */
 export type Sight = {
   /** Tells whether the element and all elements inside it are invisible. */
@@ -172,8 +172,8 @@ const sizeOfFont = (value: string): string =>
   /(?:^|\s)([\d.]{1,10}(?:px|pt|em|rem|%)?)(?:\/|\s)/.exec(value)?.[1] ?? ''
 
 /**
- * Tells whether the font size is too small to read. A relative font size counts as tiny if the parent's font is tiny.
- * If the font size is absolute, the size of the parent's font does not matter.
+ * Tells whether the font size is too small to read. For a relative size, the answer is that of the parent's font. For
+ * an absolute size, the parent's font does not matter.
  */
 function isTiny(size: string, parent: boolean): boolean {
   const [, number = '', unit = ''] = /^([\d.]{1,10})([a-z%]*)/.exec(size) ?? []
@@ -216,8 +216,8 @@ function backgroundOf(
 
 /** Returns the colour that a person sees if a background of the given opacity lies on another background. */
 function mixed(colour: Colour, alpha: number, below: Colour): Colour {
-  // An almost opaque background hides everything below. Therefore white text on a white background stays invisible,
-  // even if a picture lies below.
+  // An almost opaque background hides everything below it. White text on a white background stays invisible, even if a
+  // picture lies below this background.
   if (colour === 'unknown' || (1 - alpha) * 255 <= COLOUR_STEP) return colour
   if (below === 'unknown') return 'unknown'
   const [red, green, blue] = colour.map((part, n) => part * alpha + below[n]! * (1 - alpha))

@@ -1,20 +1,19 @@
 /**
  * Converts HTML mail bodies to plain text with html-to-text. The functions first limit the size and the nesting of the
- * HTML. The parser of html-to-text is recursive and takes quadratic time in the depth of the nesting.
+ * HTML, because the parser of html-to-text is recursive and takes quadratic time in the depth of the nesting.
  */
 import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } from 'html-to-text'
 import { announcedMessage } from '../replyText/markers.ts'
 import { stripTags, tooComplex } from './stripTags.ts'
 
 /**
- * Sets the maximum number of characters of HTML that the functions convert. The functions ignore the HTML beyond this
- * limit.
+ * Sets the maximum number of characters of HTML that the functions convert. They ignore the rest of the HTML.
  */
 export const MAX_HTML_LENGTH = 2_000_000
 /**
  * Sets the maximum depth of nested quotes in the text. The constant MAX_LIST_DEPTH limits the depth of nested lists.
- * The conversion rewrites all lines inside a quote or list once for each level of nesting. The text shows quotes and
- * lists with more levels as if they had the maximum depth.
+ * The conversion rewrites all lines inside a quote or list once for each level of nesting. Deeper quotes and lists are
+ * shown at the maximum depth.
  */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
@@ -88,7 +87,7 @@ const formatQuote: FormatCallback = (element, walk, builder) => {
 
 /**
  * Writes quote marks before the lines of a quoted message, but not before the lines of a forwarded message. Apple Mail
- * puts a forwarded message into the same element as a quoted message, below the text `Begin forwarded message:`.
+ * puts both into the same element, but writes `Begin forwarded message:` above a forwarded message.
  */
 const formatMarkedQuote: FormatCallback = (element, walk, builder, options) => {
   const first = leadingText(element)
@@ -109,8 +108,8 @@ const formatList: FormatCallback = (element, walk, builder, options) => {
 }
 
 /**
- * Formats a table cell as ordinary text, because many mails use a table only for the layout. In the converted text, a
- * space separates the words of two table cells.
+ * Formats a table cell as ordinary text, because many mails use a table only for the layout. A space separates the
+ * words of two table cells.
  */
 const formatCell: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
@@ -193,7 +192,7 @@ const OPTIONS: HtmlToTextOptions = {
 
 const convertAll = compile(OPTIONS)
 
-/** Writes the description of a picture in place of the picture, like a mail program that loads no pictures. */
+/** Writes the description of a picture in its place. A mail program that loads no pictures shows the same text. */
 const formatPicture: FormatCallback = (element, _walk, builder) => {
   const description = element.attribs?.alt ?? ''
   if (description !== '') builder.addInline(description)

@@ -1,6 +1,6 @@
 /**
- * Reads the tokens of HTML with the tokenizer of htmlparser2. The HTML reader makes one pass in time linear in the
- * input, and builds no tree.
+ * Reads the tokens of HTML with the tokenizer of htmlparser2. The reader makes one pass in linear time and builds no
+ * tree.
  */
 import { Tokenizer } from 'htmlparser2'
 
@@ -12,21 +12,18 @@ const ATTRIBUTE_MAX_CHARS = 8_000
  */
 export type HtmlSink = {
   /**
-   * The HTML reader calls this function with a piece of the text between HTML tags. The receiver gets each decoded
-   * entity of the HTML as a separate piece of text.
+   * Gets a piece of the text between HTML tags. Each decoded entity of the HTML arrives as a separate piece.
    */
   text?(text: string, isEntity: boolean): void
   /**
-   * The HTML reader calls this function with the name of an HTML tag that begins at the index `start`. The attributes
-   * of the HTML tag follow in later calls.
+   * Gets the name of an HTML tag that begins at the index `start`. The attributes of the tag follow in later calls.
    */
   name?(name: string, start: number): void
   /**
-   * The HTML reader calls this function with an HTML attribute, in which the entities are decoded. The reader cuts the
-   * value of an HTML attribute at 8,000 characters.
+   * Gets an HTML attribute with decoded entities. The HTML reader cuts the attribute's value at 8,000 characters.
    */
   attribute?(name: string, value: string): void
-  /** The HTML reader calls this function with the index of the `>` at the end of an opening tag. */
+  /** Gets the index of the `>` at the end of an opening tag. */
   begin?(end: number): void
   end?(name: string): void
   /**

@@ -1,7 +1,6 @@
 /**
- * Holds the open elements of HTML, the innermost last. The class also counts the open elements of each name, so that an
- * end tag without a start tag costs one look-up. Without the counts, such an end tag would cost one step for each open
- * element.
+ * Holds the open elements of HTML, the innermost last. The class also counts the open elements of each name. Therefore
+ * an end tag without a start tag costs one look-up, and not one step for each open element.
  */
 export class OpenElements<Element extends { name: string }> {
   readonly all: Element[]

@@ -2,7 +2,7 @@
 
 /**
  * Matches tag characters and bidirectional control characters (Trojan Source, CVE-2021-42574). Right-to-left text needs
- * neither tag characters nor bidirectional control characters.
+ * none of them.
  */
 const UNSEEN = /[\u{e0000}-\u{e007f}\u202a-\u202e\u2066-\u2069]/gu
 /**
@@ -10,7 +10,7 @@ const UNSEEN = /[\u{e0000}-\u{e007f}\u202a-\u202e\u2066-\u2069]/gu
  * carry hidden bytes.
  */
 const SELECTORS = /([\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]+/gu
-/** Matches the flags of England, Scotland and Wales, because these emoji consist of tag characters. */
+/** Matches the flags of England, Scotland and Wales. These emoji consist of tag characters, but hide nothing. */
 const FLAG = /\u{1f3f4}[\u{e0061}-\u{e007a}]{2,6}\u{e007f}/gu
 const TAG = /[\u{e0020}-\u{e007e}]/u
 
@@ -48,7 +48,7 @@ const LINK = /\b(?:https?:\/\/|mailto:|www\.)\S{1,2000}/gi
 export function saysElse(plain: string, html: string): boolean {
   const words = wordsOf(plain, MAX_WORDS)
   if (words.size < MIN_WORDS) return false
-  // The comparison reads twice as many words of the HTML as of the plain text, because the HTML may hold the text in
+  // The comparison reads twice as many words of the HTML as of the plain text, because the HTML may hold the words in
   // another order.
   const others = wordsOf(html, 2 * MAX_WORDS)
   const own = [...words].filter((word) => !others.has(word)).length

@@ -3,8 +3,8 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Converts deeply nested HTML to text. The nesting would make a tree builder take quadratic time or overflow the stack.
- * The conversion makes one pass and builds no tree.
+ * Converts deeply nested HTML to text. For such HTML, a tree builder would take quadratic time or overflow the stack.
+ * This conversion makes one pass and builds no tree.
  */
 
 /**
@@ -24,8 +24,8 @@ const INLINE = new Set(
 const HIDDEN = new Set(['script', 'style', 'head', 'title'])
 
 /**
- * Tells whether an HTML text has too many tags, too many lines or too deep a nesting for a parser that builds a tree.
- * The counted nesting depth is never less than the depth that the parser reaches.
+ * Tells whether HTML has too many tags, too many lines or too deep a nesting for a parser that builds a tree. The
+ * counted depth is never less than the depth that the parser reaches.
  */
 export function tooComplex(html: string): boolean {
   const open = new OpenElements<{ name: string }>()

@@ -1,6 +1,6 @@
 /**
- * Returns the HTML of a mail without the text that is invisible to a reader. The function makes one pass over the HTML,
- * in time linear in the input.
+ * Returns the HTML of a mail without the text that a person cannot see. The function makes one pass over the HTML in
+ * linear time.
  */
 import { cascade, readDeclarations, type Selected, StyleSheet } from './cssRules.ts'
 import { isSeen, isUnseen, PAGE, type Sight, sightOf } from './hiddenStyle.ts'
@@ -9,9 +9,8 @@ import { readHtml } from './htmlTokens.ts'
 import { OpenElements } from './openElements.ts'
 
 /**
- * Sets the maximum number of open HTML elements for which the function records a state. The function only counts
- * elements that are nested more deeply. If one of the deeper elements is hidden, all text counts as hidden until all
- * deeper elements have ended.
+ * Sets for how many open HTML elements the function records whether they are visible. The function only counts more
+ * deeply nested elements. If one of them is hidden, all text counts as hidden until all of them have ended.
  */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000
@@ -64,7 +63,8 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     if (name === 'tr' && (top().name === 'td' || top().name === 'th')) open.pop()
     if (BLOCKS.has(name) && top().name === 'p') open.pop()
     const element = elementOf(name, attributes, sheet, open.all)
-    // The function writes the start tag of a hidden element without attributes, so that a hidden link loses its URL.
+    // The function writes the start tag of a hidden element without attributes. In this way, a hidden link loses its
+    // URL.
     if (isSeen(element.sight)) out.push(input.slice(start, end + 1))
     else if (!element.sight.gone) out.push(`<${name}>`)
     if (VOID_ELEMENTS.has(name)) return
@@ -82,7 +82,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     } else open.close(name)
   }
   readHtml(input, {
-    // The function decodes an HTML entity to judge the text, but writes the entity to the output unchanged.
+    // The function decodes an HTML entity to judge the text. It writes the entity unchanged to the output.
     text: (shown, isEntity) => text(isEntity ? escaped(shown) : shown),
     begin,
     end,

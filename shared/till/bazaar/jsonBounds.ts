@@ -1,11 +1,13 @@
 /** Checks the depth, the length and the characters of JSON from an untrusted source. */
 
-/** Sets the maximum depth of nested JSON. A more deeply nested JSON value does not count as an example of a call. */
+/**
+ * Sets the maximum depth of nested JSON. The service does not accept more deeply nested JSON as an example of a call.
+ */
 const DEPTH_MAX = 20
 
 /**
- * Returns the fault of a JSON value that is nested too deeply or is too long. Null means that the JSON value has no
- * fault. The check of a JSON value stops as soon as the value exceeds a limit.
+ * Returns the fault of a JSON value that is nested too deeply or is too long. Null means that the value has no fault.
+ * The check stops as soon as the value exceeds a limit, so that a large value costs little time.
  * @param charsMax is the approximate maximum length of the value's JSON text.
  */
 export function jsonFault(value: unknown, charsMax: number): string | null {

@@ -1,10 +1,10 @@
 /**
- * Implements a small part of JSON Schema 2020-12, without references and without patterns. The time to check each
- * keyword is proportional to the size of the checked value. The service does not use a library that compiles whole
- * schemas, because such a library would run code and regular expressions from an untrusted seller.
+ * Implements a small part of JSON Schema 2020-12, without references and patterns. The time to check each keyword is
+ * proportional to the size of the checked value. A library that compiles whole schemas would run code and regular
+ * expressions from an untrusted seller.
  */
 
-/** Describes a fault in a JSON value by the path to the faulty part and by the rule that the part breaks. */
+/** Describes a fault in a JSON value: the path to the faulty part, and the rule that this part breaks. */
 export type SchemaFault = { path: string; must: string }
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
@@ -27,8 +27,8 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems']
 type Json = Record<string, unknown>
 
 /**
- * Tells whether a value of `enum` or `const` is anything other than an object. The check of a value ignores objects in
- * `enum` and `const`, because a comparison with a large object would take long.
+ * Tells whether a value of `enum` or `const` is anything other than an object. The check ignores objects in `enum` and
+ * `const`, because a comparison with a large object would take long.
  */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 
@@ -38,8 +38,8 @@ const choicesOf = new WeakMap<unknown[], Set<unknown>>()
 function isChoice(choices: unknown[], value: unknown): boolean {
   const known = choicesOf.get(choices) ?? new Set(choices.every(isPlain) ? choices : [])
   choicesOf.set(choices, known)
-  // The check does not compare a JSON value with objects in an `enum` of the schema. Therefore an `enum` that contains
-  // an object allows every value.
+  // The check cannot compare a JSON value with the objects of an `enum`. Therefore an `enum` that contains an object
+  // allows every value.
   return known.has(value) || (known.size === 0 && choices.length > 0)
 }
 
@@ -134,8 +134,8 @@ export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFa
 }
 
 /**
- * Returns the number of items at the beginning of an array to which `items` does not apply, because `prefixItems`
- * describes these items (JSON Schema 2020-12 §10.3.1.2).
+ * Returns how many items at the beginning of an array the keyword `prefixItems` describes. The keyword `items` does not
+ * apply to these items (JSON Schema 2020-12 §10.3.1.2).
  */
 const firstItems = ({ prefixItems }: Json): number =>
   Array.isArray(prefixItems) ? prefixItems.length : 0
@@ -172,8 +172,8 @@ function objectFault(schema: Json, value: Json, path: string): SchemaFault | nul
     : undefined
   if (missing !== undefined) return { path: at(path, missing), must: 'be there' }
   const known = isObject(properties) ? properties : {}
-  // If a name fits a pattern of `patternProperties`, the property with this name is no additional property. The check
-  // does not run patterns from a seller, so it accepts every property if the schema has such patterns.
+  // A property whose name fits a pattern of `patternProperties` is no additional property. The check never runs a
+  // seller's patterns. Therefore it accepts every property if the schema has `patternProperties`.
   const others = isObject(schema.patternProperties) ? true : additionalProperties
   return firstOf(Object.entries(value), ([name, inner]) =>
     valueFault(Object.hasOwn(known, name) ? known[name] : others, inner, at(path, name)),

@@ -196,8 +196,8 @@ export function metadataFault({ input, output }: Metadata): SchemaFault | null {
 }
 
 /**
- * Returns `outputSchema` of x402 version 1, which describes only HTTP. @returns null if the metadata describe no input
- * and no output.
+ * Returns the field `outputSchema` of x402 version 1, which describes only HTTP calls. @returns null if the metadata
+ * describe no input and no output.
  */
 export function outputSchemaV1({ input, output }: Metadata, discoverable: boolean): Json | null {
   if (input === undefined || !('method' in input)) return null

@@ -25,8 +25,7 @@ const asObject = (value: unknown): Json =>
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
 /**
- * Holds the metadata of an OpenAPI document for a URL, or the reason why the OpenAPI document has no metadata for the
- * URL.
+ * Holds the metadata of a URL from an OpenAPI document, or the reason why the document has none for this URL.
  */
 export type OpenApiRead = { metadata: Metadata } | { fault: string }
 
@@ -102,13 +101,13 @@ function findPath(root: Json, pathname: string): FoundPath | null {
   return templated
 }
 
-/** Writes a path as URLs hold it, with percent codes for blanks and for characters that are not ASCII. */
+/** Writes a path in the form of a URL, with percent codes for blanks and non-ASCII characters. */
 const inUrl = (path: string): string =>
   path.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent)
 
 const SERVER_CHARS_MAX = 2_048
 
-/** Returns the path in the URL of a server. Each variable in the URL has its default value (OpenAPI 3.1 §4.8.6). */
+/** Returns the path in a server's URL. Each variable in the URL gets its default value (OpenAPI 3.1 §4.8.6). */
 function basePath({ url: given, variables }: Json): string {
   if (typeof given !== 'string' || given.length > SERVER_CHARS_MAX) return ''
   const known = asObject(variables)
@@ -142,11 +141,15 @@ const PLACES = new Map<unknown, HttpPart>([
   ['header', 'headers'],
 ])
 
-/** Returns the examples and schemas of an operation's parameters, grouped by the part of the HTTP request. */
+/**
+ * Returns the examples and schemas of an operation's parameters. They are grouped by the part of the HTTP request, such
+ * as the query.
+ */
 function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<string, string>) {
   const examples: Partial<Record<HttpPart, Json>> = {}
   const forms: Partial<Record<HttpPart, { properties: Json; required: string[] }>> = {}
-  // A parameter of the operation replaces the parameter of its path with the same name (OpenAPI 3.1 §4.8.10).
+  // A parameter of the operation replaces a parameter of the same name that belongs to the whole path (OpenAPI 3.1
+  // §4.8.10).
   const own = new Map<string, { part: HttpPart; name: string; parameter: Json }>()
   for (const given of parameters) {
     const parameter = readReference(root, given)
@@ -224,8 +227,8 @@ const isExample = (schema: Json, value: unknown): boolean =>
   valueFault(schema, value) === null
 
 /**
- * Returns an example for a parameter or body of an OpenAPI document. The function takes the `example`, or otherwise the
- * first of the `examples`, or otherwise an example from the schema.
+ * Returns an example for a parameter or body of an OpenAPI document. The function prefers the `example`, then the first
+ * of the `examples`, and otherwise takes an example from the schema.
  */
 function exampleOf(root: Json, of: Json): unknown {
   const several = Object.values(asObject(of.examples))[0]
@@ -257,8 +260,8 @@ function pointed(root: Json, reference: string): unknown {
 }
 
 /**
- * Returns the complete metadata and ever shorter forms of the metadata. An x402 challenge uses the first form of the
- * metadata that fits into the header of the challenge.
+ * Returns the complete metadata, followed by ever shorter forms. An x402 challenge uses the first form that fits into
+ * its header.
  */
 export function smallerForms(metadata: Metadata): Metadata[] {
   const { input, output, ...words } = metadata

@@ -7,8 +7,8 @@ const KEPT = ['type', 'required', 'enum', 'const', 'minimum', 'maximum', 'exclus
   ['exclusiveMaximum', 'minLength', 'maxLength', 'minItems', 'maxItems'],
 )
 /**
- * DEPTH_MAX limits the depth of nested schemas, and SCHEMAS_MAX limits their number. If a schema exceeds these limits,
- * a schema that allows anything takes the place of this schema.
+ * DEPTH_MAX limits the depth of nested schemas, and SCHEMAS_MAX limits their number. A schema beyond these limits
+ * becomes a schema that allows anything.
  */
 const DEPTH_MAX = 6
 const SCHEMAS_MAX = 200
@@ -20,8 +20,8 @@ const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 
 /**
- * Returns a form of a schema that has no references and only known keywords. If the function cannot keep a part of the
- * schema, a part that allows anything takes its place.
+ * Returns a form of a schema with only known keywords and without references. If the function cannot keep a part of the
+ * schema, this part becomes a schema that allows anything.
  * @param root is the whole OpenAPI document, into which the references of the schema point.
  */
 export function readSchema(root: Json, schema: unknown): Json {
@@ -45,8 +45,8 @@ export function readSchema(root: Json, schema: unknown): Json {
           .map(([name, inner]) => [name, read(inner, depth + 1)]),
       )
     }
-    // With `prefixItems`, the keyword `items` describes only the later items. If the function kept `items`, the schema
-    // would refuse the first items.
+    // Beside `prefixItems`, the keyword `items` describes only the later items. The copied schema has no `prefixItems`.
+    // If it kept `items`, it would wrongly refuse the first items.
     const describesAll = found.items !== undefined && found.prefixItems === undefined
     if (describesAll) kept.items = read(found.items, depth + 1)
     return kept
@@ -55,7 +55,7 @@ export function readSchema(root: Json, schema: unknown): Json {
 }
 
 /**
- * Caches the first entries (names and values) of each object in the schema, because many references point to the same
+ * Caches the first entries (names and values) of each object in the schema. Many references may point to the same
  * object.
  */
 const firstEntries = new WeakMap<Json, [string, unknown][]>()

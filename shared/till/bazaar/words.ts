@@ -1,6 +1,6 @@
 /**
- * Checks the short texts in the metadata of an endpoint against the limits of all programs that read the extension
- * `bazaar`.
+ * Checks the short texts in an endpoint's metadata. The limits are so narrow that every program that reads the
+ * extension `bazaar` accepts the texts.
  */
 
 const CHARS_MAX = 32
@@ -8,8 +8,8 @@ export const TAGS_MAX = 5
 export const ICON_URL_MAX_LENGTH = 2_048
 
 /**
- * Matches a short text of printable ASCII. Other characters are not allowed, because programming languages count the
- * length of non-ASCII texts differently.
+ * Matches a short text of printable ASCII. Programming languages count the length of non-ASCII texts differently, so
+ * only ASCII is allowed.
  */
 export const WORD_PATTERN = `^[\\x20-\\x7e]{1,${CHARS_MAX}}$`
 
@@ -21,7 +21,7 @@ export const isWord = (value: unknown): value is string =>
 
 /**
  * Returns at most {@link TAGS_MAX} tags. If several tags differ only in upper and lower case, the function keeps the
- * first of these tags.
+ * first of them.
  */
 export function distinctTags(tags: readonly string[]): string[] {
   const byLower = Map.groupBy(tags, (tag) => tag.toLowerCase())
@@ -29,8 +29,8 @@ export function distinctTags(tags: readonly string[]): string[] {
 }
 
 /**
- * Returns the fault of a seller's icon URL. Null means that the icon URL has no fault. An icon URL must not have an IP
- * address, because the URL could point into the network of the program that reads it.
+ * Returns the fault of a seller's icon URL. Null means that the URL has no fault. The URL must not have an IP address,
+ * which could lead into the network of the program that shows the icon.
  */
 export function iconUrlFault(text: string): string | null {
   if (text.length > ICON_URL_MAX_LENGTH) return `be at most ${ICON_URL_MAX_LENGTH} characters`

@@ -9,7 +9,7 @@ export const ALLOWED_HOSTS_MAX = 20
 const ENTRY_MAX_LENGTH = 260
 /**
  * Matches an allowed host with a wildcard. The pattern refuses a wildcard directly before a top-level label (`*.com`),
- * because such a wildcard would allow hosts of anybody.
+ * because such a wildcard would allow everybody's hosts.
  */
 const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 

@@ -53,7 +53,7 @@ export const meetPaths: Meet = (one, other) =>
 /**
  * Tells whether one of the allowed paths is a prefix of a URL's path, as `URL.pathname` writes the path. Some servers
  * and proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. The function
- * refuses a path if such a server could read the path as a path outside the allowed prefix.
+ * refuses a path that such a server could read as a path outside the allowed prefix.
  */
 export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
   entries.includes(ANY_PATH) ||

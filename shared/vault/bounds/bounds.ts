@@ -1,7 +1,7 @@
 /**
- * Checks the bounds of a credential. The bounds (limits on use) are the allowed hosts, methods and paths of requests
+ * Checks the bounds of a credential: its limits on use. The bounds are the allowed hosts, methods and paths of requests
  * with the secret, and the allowed places of the secret in these requests. Every operation that uses a secret checks
- * the bounds of the credential. If the list of any bound is empty, the credential allows no request.
+ * these bounds. If the list of any bound is empty, the credential allows no request.
  */
 
 import { defaultPlacement, meetPlacements, PLACEMENT_MAX } from '../placement.ts'
@@ -18,7 +18,7 @@ export const BOUNDS = ['allowedHosts', 'allowedMethods', 'allowedPaths', 'placem
  */
 export type Bounds = Record<(typeof BOUNDS)[number], readonly string[] | null>
 
-/** Holds the bounds of a credential with the default of the bound in place of each null. */
+/** Holds the bounds (limits on use) of a credential. The default of a bound stands in place of each null. */
 export type EffectiveBounds = Record<(typeof BOUNDS)[number], readonly string[]>
 
 type Bounded = Bounds & { type: string; metadata: Record<string, unknown> }
@@ -53,8 +53,8 @@ export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): bo
 /** Returns bounds (limits on use) that allow only those requests which all given bounds allow. */
 export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
   return all.reduce((one, other) => {
-    // The bounds that two lists have in common may have more entries than a credential may hold. The function drops the
-    // surplus entries, which can only make the bounds (limits on use) narrower.
+    // The common part of two bounds (limits on use) may have more entries than a credential may hold. The function
+    // drops the surplus entries, which can only make the bounds narrower.
     const both = (bound: keyof Bounds) =>
       common(MEET[bound], one[bound], other[bound]).slice(0, MOST[bound])
     return {
@@ -67,8 +67,8 @@ export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
 }
 
 /**
- * Reports that a request violates a credential's bounds. The error's `message` is the end of a sentence that begins
- * with the credential's name. The message names the violated bound.
+ * Reports that a request violates a credential's bounds (limits on use). The `message` is the end of a sentence that
+ * begins with the credential's name. It names the violated bound.
  */
 export class OutOfBoundsError extends Error {}
 

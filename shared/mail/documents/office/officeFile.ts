@@ -6,7 +6,7 @@ import { readSlides } from './slidesText.ts'
 import { readWord } from './wordText.ts'
 import { listArchive, ZipArchive } from './zipArchive.ts'
 
-/** Maps a folder in a zip archive to the kind of office file with its main part in this folder. */
+/** Maps a folder name to the kind of office file that has its main part in this folder of the zip archive. */
 const OFFICE = [
   ['word/', 'docx', readWord],
   ['xl/', 'xlsx', readSheets],

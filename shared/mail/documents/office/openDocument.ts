@@ -6,7 +6,7 @@ import { readMainPart, readPart } from './packageParts.ts'
 import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Maps each OpenDocument element with words that a person does not see at first to the reason for the omission. */
+/** Maps each OpenDocument element whose words a person does not see at first sight to the reason for their omission. */
 const LEFT_OUT: Readonly<Record<string, Omission>> = {
   annotation: 'comments',
   'tracked-changes': 'deleted-text',
@@ -26,8 +26,8 @@ const UNREAD = new Set([
 ])
 const SPACES_MAX = 100
 /**
- * Sets the maximum number of times that the reader writes a repeated cell or row of a spreadsheet. The reader leaves
- * out empty cells at the end of a row, and empty rows.
+ * Sets how often the reader writes a repeated cell or row of a spreadsheet at most. The reader leaves out empty cells
+ * at the end of a row, and empty rows.
  */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
@@ -40,8 +40,8 @@ export function readOpenDocument(archive: ZipArchive, kind: 'odt' | 'ods' | 'odp
   const styles = new OpenStyles()
   readPart(archive, 'styles.xml', styles.visitor())
   const reader = (begin: string) => new Reader(out, styles, { kind, begin }).visitor()
-  // The reader reads styles.xml only in a text document, because styles.xml then contains the headers and footers of
-  // the pages. In a file with slides, styles.xml contains only placeholders.
+  // The reader reads styles.xml only for a text document, because it then contains the headers and footers of the
+  // pages. For slides, styles.xml contains only placeholders.
   if (kind === 'odt') readPart(archive, 'styles.xml', reader('master-styles'))
   readMainPart(archive, 'content.xml', reader('body'))
   return out.done()
@@ -66,16 +66,15 @@ class Reader {
   readonly #flow: TextFlow
   readonly #inks: Ink[] = []
   /**
-   * Describes the outermost XML element that the reader is leaving out: the name of the element, the depth of nesting
-   * inside the element, and the reason for the omission.
+   * Describes the outermost XML element that the reader is leaving out: its name, the depth of nesting inside it, and
+   * the reason for the omission.
    */
   #skip: { name: string; depth: number; why: Omission | null } | null = null
   #hiddenColumns = new Set<number>()
   #column = 0
   #row: string[] = []
   /**
-   * Holds how often the sheet repeats the current row. Programs store several equal rows as one row with a number of
-   * repetitions.
+   * Holds how often the sheet repeats the current row. Programs store several equal rows as one row with a count.
    */
   #rowRepeats = 1
   #cell = { text: '', repeated: 1 }
@@ -131,8 +130,7 @@ class Reader {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
     }
-    // The reader writes a footnote in brackets inside the sentence, because a separate line would cut the sentence in
-    // two.
+    // The reader writes a footnote in brackets inside the sentence. A separate line would cut the sentence in two.
     if (name === 'note-body') {
       this.#notes++
       this.#put(' [')

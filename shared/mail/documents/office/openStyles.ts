@@ -8,8 +8,8 @@ export type OpenStyle = {
   /** Tells whether the style hides a sheet, a column or a row, or leaves a slide out of the presentation. */
   isHidden: boolean
   /**
-   * Tells whether the style explicitly states that it has no background. A style with this statement does not inherit
-   * the background of its base style.
+   * Tells whether the style explicitly states that it has no background. Such a style does not inherit the background
+   * of its base style.
    */
   isClear: boolean
 }

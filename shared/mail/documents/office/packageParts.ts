@@ -61,8 +61,8 @@ export function holdsWords(archive: ZipArchive, part: string, element: string): 
 }
 
 /**
- * Tells whether a switch (an XML element such as `<w:vanish/>`) of a Word style is on. A switch without a value is on.
- * The values `0`, `false`, `off` and `none` turn the switch off.
+ * Tells whether a switch (an XML element such as `<w:vanish/>`) of a Word style is on. Without a value, the switch is
+ * on. The values `0`, `false`, `off` and `none` turn it off.
  */
 export const isOn = (attributes: Attributes, name = 'val'): boolean =>
   !['0', 'false', 'off', 'none'].includes(attributeOf(attributes, name) ?? '1')

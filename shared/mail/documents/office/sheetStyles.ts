@@ -4,13 +4,13 @@ import { type Attributes, attributeOf } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
 /**
- * Describes the display of a cell in a sheet. The field `isHidden` means that the cell's number format shows nothing.
+ * Describes how a sheet shows a cell. The field `isHidden` means that the cell's number format shows nothing.
  */
 export type SheetStyle = { ink: Ink; format: string; isHidden: boolean }
 
 const STYLES_MAX = 70_000
 /**
- * Maps the numbers of built-in number formats that show dates, times or percentages to their text (ECMA-376 part 1,
+ * Maps the numbers of the built-in formats for dates, times and percentages to the text of the format (ECMA-376 part 1,
  * §18.8.30).
  */
 const BUILT_IN: Readonly<Record<number, string>> = {
@@ -18,13 +18,13 @@ const BUILT_IN: Readonly<Record<number, string>> = {
   ...{ 18: 'h:mm', 19: 'h:mm:ss', 20: 'h:mm', 21: 'h:mm:ss', 22: 'yyyy-mm-dd h:mm' },
   ...{ 45: 'mm:ss', 46: '[h]:mm:ss', 47: 'mm:ss' },
 }
-/** Holds the first two colours of a theme of an Office file. Office themes begin with white and black. */
+/** Holds the first two colours of an Office theme: white and black. */
 const THEME_COLOURS = new Map<string, Colour>([
   ['0', 'ffffff'],
   ['1', '000000'],
 ])
 
-/** Reads the cell styles of a workbook. A cell names its style by the style's index in the returned list. */
+/** Reads the cell styles of a workbook. A cell names its style by the index in the returned list. */
 export function readSheetStyles(archive: ZipArchive, part: string): SheetStyle[] {
   const formats = new Map<number, string>(
     Object.entries(BUILT_IN).map(([id, format]) => [Number(id), format]),
@@ -71,7 +71,7 @@ function readFill(name: string, attributes: Attributes, fills: Ink[]): void {
   const fill = fills.at(-1)
   if (fill === undefined) return
   if (name === 'patternFill') {
-    // A cell without a fill pattern shows the white page, even if the cell names a colour for a pattern.
+    // A cell without a fill pattern shows the white page. The colour that it names for a pattern has no effect.
     if (attributes.patternType === 'none') fill.ground = 'ffffff'
     else if (!['solid', undefined].includes(attributes.patternType)) fill.ground = null
   }
@@ -91,8 +91,8 @@ function colourIn(attributes: Attributes): Colour {
 }
 
 /**
- * Darkens white by a negative tint, and lightens black by a positive tint (ECMA-376 part 1, §18.8.19). @returns null for
- * any other colour, because its result is unknown.
+ * Applies the tint of a sheet's colour (ECMA-376 part 1, §18.8.19). A negative tint darkens white, and a positive tint
+ * lightens black. @returns null for any other colour, because the code does not compute its result.
  */
 function tinted(colour: Colour | undefined, tint: number): Colour {
   const isKnown = Math.abs(tint) <= 1 && (tint <= 0 ? colour === 'ffffff' : colour === '000000')
@@ -127,8 +127,8 @@ const ELAPSED = /\[(h+|m+|s+)\]/i
  */
 export function shownValue(value: number, format: string, is1904: boolean): string {
   if (!Number.isFinite(value)) return ''
-  // The code first removes words in quotes, escaped letters and colours, because they do not tell how the number is
-  // shown.
+  // The code first removes words in quotes, escaped letters and colours from the number format. They do not tell how
+  // the number is shown.
   const fields = format.replace(/"[^"]*"|\\.|\[[^\]]*\]|_.|\*./g, '').split(';')[0] ?? ''
   if (fields.includes('%')) {
     // The percentage gets as many decimals as the number format of the cell, such as 72.6 % for the format 0.0%.

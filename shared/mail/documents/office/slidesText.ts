@@ -10,7 +10,9 @@ const WHITE_NAMES = new Set(['bg1', 'lt1', 'window'])
 const DARK_NAMES = new Set(['tx1', 'dk1', 'windowText'])
 /** Names the XML elements that change the luminance of a colour. */
 const LUMINANCE = new Set(['lumMod', 'lumOff'])
-/** Names those properties of a text run whose colours are not the colour of the letters. */
+/**
+ * Names the properties of a text run whose colours are not the colour of the letters, such as the colour of an outline.
+ */
 const BESIDE_LETTERS = new Set(['ln', 'highlight', 'effectLst', 'effectDag', 'uLn', 'uFill'])
 /** Sets the maximum number of slides that the reader takes from one file. */
 const SLIDES_MAX = 1_000
@@ -77,7 +79,7 @@ const BASES: readonly string[] = ['slideLayout', 'slideMaster']
 
 /**
  * Returns a function that reads the beginning of each part of the presentation only once. Many slides share a layout,
- * and each reading counts towards the limit of unpacked bytes.
+ * and every reading would count towards the limit of unpacked bytes.
  */
 function headReader(archive: ZipArchive): (part: string) => Head {
   const known = new Map<string, Head>()
@@ -96,7 +98,7 @@ function headReader(archive: ZipArchive): (part: string) => Head {
 }
 
 /**
- * Reads the properties that a part of the presentation states before its shapes. If `ground` is undefined, the part
+ * Reads the properties that stand before the shapes in a part of the presentation. If `ground` is undefined, the part
  * states no background colour.
  */
 function readHead(
@@ -134,8 +136,8 @@ function colourIn(name: string, attributes: Attributes): Colour {
 }
 
 /**
- * Changes the luminance of a grey (ECMA-376 part 1, §20.1.2.3.20 and §20.1.2.3.21), such as white that is darker by
- * half. @returns null for any other colour, because its result is unknown.
+ * Changes the luminance of a grey (ECMA-376 part 1, §20.1.2.3.20 and §20.1.2.3.21). For example, the result of white is
+ * a grey that is darker by half. @returns null for any other colour, because the code does not compute its result.
  */
 function shaded(colour: Colour | undefined, name: string, { val }: Attributes): Colour {
   const grey = /^(..)\1\1$/.exec(colour ?? '')?.[1]
@@ -158,8 +160,7 @@ function slideVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   /**
-   * Holds the painted areas of the shapes that the reader has read so far. The next shape of the slide lies on top of
-   * the painted areas of earlier shapes.
+   * Holds the areas that earlier shapes of the slide have painted. The next shape lies on top of them.
    */
   const painted: Area[] = []
   let groups = 0
@@ -178,8 +179,8 @@ function slideVisitor(
   let run: Ink = {}
   let isRunColour = false
   /**
-   * Holds the name of the property in BESIDE_LETTERS that contains the position of the reader. The colours in such a
-   * property are not the colour of the letters.
+   * Holds the name of the property in BESIDE_LETTERS that the reader is inside of. Colours in such a property are not
+   * the colour of the letters.
    */
   let beside: string | null = null
   let isShapeColour = false
@@ -188,7 +189,8 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // The layout of the slide places a shape without a stated position, so this shape may lie over any painted area.
+    // A shape without a stated position gets its position from the layout of the slide. It may therefore lie over any
+    // painted area.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&

@@ -76,8 +76,8 @@ function inkOf(name: string, attributes: Attributes): Ink {
   }
   if (name === 'color') return { colour: colourOf(value) }
   if (name === 'sz') return { sizePt: Number(value) / 2 }
-  // The value of a highlighter may be the name of a colour. A named colour other than white counts as unknown, because
-  // the reader does not know other names of colours.
+  // The value of a highlighter may be the name of a colour. A name other than white counts as an unknown colour,
+  // because the reader does not know the names.
   if (name === 'highlight' && value !== 'none')
     return { ground: value === 'white' ? 'ffffff' : null }
   if (name === 'shd') {
@@ -89,7 +89,7 @@ function inkOf(name: string, attributes: Attributes): Ink {
 
 /**
  * Returns the colour or the opacity that one property of a text fill states. Word shows the text fill in place of the
- * colour ([MS-DOCX], element `textFill`). In Word, an alpha of 100000 means a transparent fill.
+ * colour ([MS-DOCX], element `textFill`). In Word, an alpha of 100000 means fully transparent.
  */
 function textFillOf(name: string, attributes: Attributes): Ink {
   const value = attributeOf(attributes, 'val')
@@ -111,7 +111,7 @@ function styledInk({ inks }: Styles, id: string | undefined): Ink {
 }
 
 /**
- * Holds the state of a paragraph that the reader has not finished. A paragraph can contain a text box with further
+ * Holds what the reader has read so far of an unfinished paragraph. A paragraph can contain a text box with further
  * paragraphs.
  */
 type Paragraph = { ink: Ink; run: Ink | null; inProperties: boolean }
@@ -128,7 +128,10 @@ function wordVisitor(
    * table with further cells.
    */
   const grounds: Ink[] = []
-  /** Holds how many backgrounds are outside of each open table. The list `cells` holds the same for each open cell. */
+  /**
+   * Holds, for each open table, how many backgrounds are open outside of it. The list `cells` holds the same for each
+   * open cell.
+   */
   const tables: number[] = []
   const cells: number[] = []
   const spans: number[] = []
@@ -139,8 +142,8 @@ function wordVisitor(
   let inRowProperties = false
   let inCellProperties = false
   /**
-   * Holds the shapes that contain the reader's position. A shape is `clear` if the shape states that it has no fill.
-   * The field `grounds` holds the number of backgrounds that were open before the shape.
+   * Holds the shapes that contain the reader's position. A shape is `clear` if it states that it has no fill. The field
+   * `grounds` holds the number of backgrounds that were open before the shape.
    */
   const shapes: { isClear: boolean; isSolid: boolean; grounds: number }[] = []
   let inShapeProperties = false
@@ -160,8 +163,8 @@ function wordVisitor(
     }
   }
   /**
-   * Sets the one background of a table, a cell or a shape. @param at is the number of backgrounds outside of this
-   * table, cell or shape.
+   * Sets the background of a table, a cell or a shape. @param at is the number of backgrounds that are open outside of
+   * it.
    */
   const setGround = (at: number, ink: Ink) => {
     grounds.length = Math.min(grounds.length, at)
@@ -174,8 +177,8 @@ function wordVisitor(
       if (inShapeProperties && name === 'noFill') shape.isClear = true
       const isStyled =
         name === 'fillRef' && attributeOf(attributes, 'idx') !== '0' && !shape.isClear
-      // The reader does not know the colours of a theme. Therefore the background of words in a shape with a theme
-      // colour is unknown.
+      // The reader does not know the colours of a theme. Therefore it does not know the background of words in a shape
+      // with a theme colour.
       if (isStyled || (inShapeProperties && FILLS.has(name))) {
         setGround(shape.grounds, { ground: null })
       }
@@ -190,8 +193,7 @@ function wordVisitor(
     }
     if (inRowProperties && name === 'hidden' && isOn(attributes)) flow.hideRow()
     if (name === 'tblStyle' && styles.shaded.has(attributeOf(attributes, 'val') ?? '')) {
-      // The background of a cell in a table with a shaded style is unknown, because a table style may shade only some
-      // cells.
+      // A table style may shade only some cells. Therefore the background of a cell in such a table is unknown.
       setGround(tables.at(-1) ?? 0, { ground: null })
     }
     if (paragraph === undefined) return

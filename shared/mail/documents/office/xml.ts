@@ -2,21 +2,23 @@ import { Tokenizer } from 'htmlparser2'
 import { DocumentError } from '../document.ts'
 
 /**
- * Sets the maximum number of XML elements in one file. A sheet of a workbook has two XML elements for each cell: one
- * for the cell, and one for the cell's value.
+ * Sets the maximum number of XML elements in one file. A sheet has two XML elements for each cell: one for the cell,
+ * and one for its value.
  */
 const ELEMENTS_MAX = 2_000_000
 const DEPTH_MAX = 256
 /**
- * Sets the maximum number of characters of an XML attribute's value. A longer value is not necessary, because the
- * readers of office files use only names, numbers and addresses.
+ * Sets the maximum number of characters of an XML attribute's value. The readers of office files use only names,
+ * numbers and addresses, which are shorter.
  */
 const VALUE_MAX_CHARS = 4_000
 
 /** Holds the attributes of an XML element by their names. The names of the attributes keep their namespace prefix. */
 export type Attributes = Readonly<Record<string, string>>
 
-/** Visits XML elements by their names without namespace prefix, because the author of the file chooses the prefix. */
+/**
+ * Visits XML elements by their names without namespace prefix, because the author of the file can choose any prefix.
+ */
 export type XmlVisitor = {
   open(name: string, attributes: Attributes): void
   close?(name: string): void
@@ -26,8 +28,8 @@ export type XmlVisitor = {
 }
 
 /**
- * Reads an XML file in one pass. The reader refuses an XML file with a document type, because a few entities of a
- * document type can expand to gigabytes.
+ * Reads an XML file in one pass. The reader refuses a document type, because a few of its entities can expand to
+ * gigabytes.
  * @throws {DocumentError}
  */
 export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {

@@ -5,8 +5,8 @@ import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 /** Sets the maximum number of files of one zip archive that the reader indexes by name. */
 const ENTRIES_MAX = 10_000
 /**
- * Sets the maximum number of unpacked bytes of all files of a zip archive together. Packed text usually has a tenth of
- * its size, and the packed content of a zip bomb has a thousandth of its size.
+ * Sets the maximum number of unpacked bytes of all files in a zip archive together. Packed text usually has a tenth of
+ * its size, but a zip bomb has a thousandth.
  */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024
 /** Holds the offsets of fields in the records of a zip archive (APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7). */
@@ -23,8 +23,8 @@ const [ENCRYPTED, IS_UTF8] = [1, 1 << 11]
 type Entry = { method: number; packed: number; size: number; offset: number; isEncrypted: boolean }
 
 /**
- * Gives access to the files of a zip archive. Only the method `read` unpacks the content of a file in the zip archive.
- * If the zip archive contains another zip archive, the class does not open the inner archive.
+ * Gives access to the files of a zip archive. Only the method `read` unpacks a file. The class does not open a zip
+ * archive inside the archive.
  */
 export class ZipArchive {
   readonly #bytes: Uint8Array
@@ -102,7 +102,7 @@ export class ZipArchive {
 }
 
 /**
- * Finds the end record of a zip archive. The function searches from the end and takes the last end record of the file.
+ * Finds the end record of a zip archive. The function searches from the end and takes the last one.
  */
 function findEnd(view: DataView): number {
   const first = Math.max(0, view.byteLength - END.bytes - COMMENT_MAX_BYTES)
@@ -123,8 +123,8 @@ function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Arr
 }
 
 /**
- * Decodes the name of a file in a zip archive as UTF-8, if the file's flag says UTF-8 or the bytes are valid UTF-8. In
- * all other cases, the function reads every byte of the name as one Latin-1 character.
+ * Decodes the name of a file in a zip archive. The name is UTF-8 if the file's flag says so or its bytes are valid
+ * UTF-8. In all other cases, each byte becomes one Latin-1 character.
  */
 function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   try {
@@ -137,7 +137,7 @@ function nameOf(raw: Uint8Array, isUtf8: boolean): string {
 /** Sets the maximum number of file names that the text of an archive lists. */
 const SHOWN_MAX = 2_000
 
-/** Returns the names and sizes of the files in a zip archive as the text of the archive. */
+/** Lists the names and sizes of the files in a zip archive. This list serves as the text of the archive. */
 export function listArchive(archive: ZipArchive): DocumentText {
   const out = new TextWriter()
   const { names } = archive

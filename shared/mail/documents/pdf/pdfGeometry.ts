@@ -6,7 +6,10 @@ export type Matrix = readonly [number, number, number, number, number, number]
 export type Box = readonly [number, number, number, number]
 
 export const IDENTITY: Matrix = [1, 0, 0, 1, 0, 0]
-/** Maps the degrees by which a viewer turns a page clockwise to the matrix of the turn (ISO 32000-1 §7.7.3.3). */
+/**
+ * Maps the angle by which a viewer turns a page clockwise, in degrees, to the matrix of the turn (ISO 32000-1
+ * §7.7.3.3).
+ */
 export const TURNS: ReadonlyMap<number, Matrix> = new Map([
   [90, [0, -1, 1, 0, 0, 0]],
   [180, [-1, 0, 0, -1, 0, 0]],
@@ -29,7 +32,7 @@ export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[1] * inner[4] + outer[3] * inner[5] + outer[5],
 ]
 
-/** Makes a matrix from the arguments of a PDF operator. @returns null if the operator's arguments are no matrix. */
+/** Makes a matrix from the arguments of a PDF operator. @returns null if the arguments are no matrix. */
 export function matrixOf(given: unknown): Matrix | null {
   const numbers = given == null ? [] : Array.from(given as ArrayLike<unknown>, Number)
   return numbers.length === 6 && numbers.every(Number.isFinite)

@@ -1,22 +1,23 @@
 import type { Run } from './pdfRuns.ts'
 
 /**
- * Sets the greatest difference of the base lines of two texts in the same line of a PDF page, as a fraction of the
- * letter size.
+ * Sets how far the base lines of two texts on the same line of a PDF page may differ, as a fraction of the letter size.
  */
 const SAME_LINE = 0.45
 /**
- * Sets the maximum number of lines above a table cell that may belong to the same row, because a neighbouring cell may
- * have several lines.
+ * Sets the maximum number of lines above a table cell that may belong to the same row. A neighbouring cell of the row
+ * may have several lines.
  */
 const LINES_BACK = 8
 /**
- * Sets the smallest width of a space between two words, as a fraction of the letter size. A gap of at least the width
- * COLUMN separates two columns.
+ * Sets the smallest width of a space between two words, as a fraction of the letter size. A gap of the width COLUMN or
+ * more separates two columns.
  */
 const SPACE = 0.15
 const COLUMN = 1
-/** Sets from which distance to the previous line a line begins a new paragraph, as a multiple of the letter size. */
+/**
+ * Sets the distance from the previous line at which a line begins a new paragraph, as a multiple of the letter size.
+ */
 const PARAGRAPH = 1.9
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 /** Matches left-to-right words and numbers inside a right-to-left line. */

@@ -15,8 +15,8 @@ import {
 } from './pdfGeometry.ts'
 
 /**
- * Holds words at one position of a PDF page. The base line of the words reaches from `x` to `end`. The field `unseen`
- * tells why a person does not see the words.
+ * Holds words at one position of a PDF page. Their base line reaches from `x` to `end`. The field `unseen` tells why a
+ * person does not see the words.
  */
 export type Run = {
   text: string
@@ -49,7 +49,7 @@ type State = {
   fill: Colour
   stroke: Colour
   alpha: number
-  /** Tells whether new paint can only darken the page, so that dark words stay visible below the paint. */
+  /** Tells whether new paint can only darken the page. Dark words then stay visible below the paint. */
   darkens: boolean
   font: Font | null
   fontSize: number
@@ -70,8 +70,8 @@ const START: State = {
 
 const DEPTH_MAX = 500
 /**
- * Sets the maximum number of painted areas of a page that the reader records. If a page paints more areas, the reader
- * keeps only the latest areas.
+ * Sets the maximum number of painted areas of a page that the reader records. Above this number, the reader keeps only
+ * the latest areas.
  */
 const FILLS_MAX = 500
 /** Sets the smallest readable size of letters in points. */
@@ -111,7 +111,7 @@ class Walk {
 
   constructor(page: PageOperators) {
     this.#page = page
-    // The reader applies the turn of the page, because landscape pages are often portrait pages that the viewer turns.
+    // The reader applies the turn of the page, because a landscape page is often a turned portrait page.
     const ctm = TURNS.get(page.rotate) ?? IDENTITY
     this.#state = { ...START, ctm }
     this.#view = boxOf(ctm, page.view)
@@ -286,8 +286,8 @@ class Walk {
       if (one === null) continue
       if (typeof one === 'number') {
         at -= (one / 1000) * fontSize * scale
-        // A large number in a PDF text array moves to the next table cell, so the words before it form a separate run.
-        // A small number only adjusts the distance between two letters.
+        // A large number in a PDF text array moves to the next table cell. Therefore the words before it form a
+        // separate run. A small number only adjusts the distance between two letters.
         if (Math.abs(one) > 180 && text !== '') {
           this.#put(text, from, at + (one / 1000) * fontSize * scale, rise)
           from = at
@@ -336,8 +336,7 @@ class Walk {
     const [left, bottom, right, top] = this.#view
     const isOff = x < left || x > right || y < bottom || y > top
     if (isOff || !holds(clip, x, y)) return 'off-page-text'
-    // A type 3 font may scale its letters to any size, so the font size of a type 3 font does not tell the size of the
-    // letters.
+    // A type 3 font may scale its letters to any size. Therefore its font size does not tell the size of the letters.
     if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
       return 'tiny-text'
     }

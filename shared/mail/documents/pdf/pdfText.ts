@@ -7,8 +7,8 @@ import { runsOf } from './pdfRuns.ts'
 /** Sets the maximum number of pages that the reader takes from one PDF file. */
 const PAGES_MAX = 300
 /**
- * Sets the maximum processor time in milliseconds for reading one PDF file. After TIME_MAX_MS, the reader begins no
- * further PDF page. The child process may use twice as much time, so that it can finish the current page.
+ * Sets the processor time in milliseconds after which the reader begins no further page of a PDF file. The child
+ * process may use twice as much time, so that it can finish the current page.
  */
 const TIME_MAX_MS = 7_000
 /** Sets the maximum number of annotations of one PDF page in which the reader searches for links. */
@@ -43,7 +43,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
 async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   try {
     return await getDocument({
-      // The PDF library gets a copy of the file's bytes, because the library takes ownership of the given buffer.
+      // The PDF library gets a copy of the file's bytes, because it takes ownership of the buffer that it gets.
       data: new Uint8Array(bytes),
       useSystemFonts: false,
       disableFontFace: true,
@@ -88,7 +88,7 @@ async function readPage(page: Page, out: TextWriter, layers: Layers | null): Pro
 }
 
 /**
- * Replaces Han radicals by the letters that look the same. For example, some PDF writers use the Han radical U+2F24 in
+ * Replaces Han radicals by the letters that look the same. For example, some PDF writers use the radical U+2F24 in
  * place of the letter U+5927.
  */
 const withoutRadicals = (text: string): string =>
