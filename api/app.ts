@@ -99,7 +99,7 @@ const REQUEST_ID = /^[\w.:-]{1,128}$/
 
 /**
  * Sets how many milliseconds after the start of a request its body counts as late. After a late body, the service
- * checks the caller's key again, because a revoked API key must stop working at once. A body may take two minutes to
+ * checks the caller's key again, because a revoked key must stop working at once. A body may take two minutes to
  * arrive.
  */
 const LATE_BODY_MS = 500
@@ -128,8 +128,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
         if (mustCheckAgain(request, startedMs)) await state.admitAgain?.()
         response = (await admitted.shown?.(response)) ?? response
-        // An error in this step is only logged, because the handler has already made the requested change. An error
-        // response would hide the response of the handler, which may hold a key that is shown only once.
+        // The service only logs an error in this step, because the handler has already made the requested change. An
+        // error response would hide the handler's response, which may hold a key that is shown only once.
         await admitted.answered?.(response).catch((error: unknown) => {
           services.log.warn({ err: error }, 'an entry of the audit log lacks its outcome')
         })
@@ -155,15 +155,15 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 
 /**
  * Tells whether the service checks the caller of a read again when the response is ready. A read may wait for a minute,
- * for example for the end of a purchase, and the owner may revoke the key meanwhile. A call of MCP checks its caller
- * itself, because its response is an error of the tool.
+ * for example for the end of a purchase. In this time, the owner may revoke the key. A call of MCP checks its caller
+ * itself, because it must respond with a tool error.
  */
 const mustCheckAgain = (request: Request, startedMs: number): boolean =>
   isLate(startedMs) && !mayWrite(request) && stateOf(request).route?.path !== MCP_PATH
 
 /**
- * Records that a project has written to the database. The later reads of this project must see the written data, both
- * on the primary database and on the replica.
+ * Records that a project has written to the database. Later reads of this project must see the written data, on the
+ * primary and on the replica.
  */
 async function noteWrite(
   { reads }: Services,
@@ -176,8 +176,8 @@ async function noteWrite(
 }
 
 function createRoutes(services: Services, bodies: HeldBodies) {
-  // If `standardHostname` is true, Elysia skips eleven characters of the URL, and misses the path after a very short
-  // Host header.
+  // With `standardHostname`, Elysia skips eleven characters of the URL. It would miss the path after a very short Host
+  // header.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: false } })
     .onError({ as: 'global' }, ({ code, error, request }) => {
       return fail(stateOf(request), code === 'NOT_FOUND' ? notFound() : error)
@@ -197,7 +197,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         : await read(request, limit)
       bodies.complete(state)
       if (performance.now() - startedMs > LATE_BODY_MS) {
-        // If this hook threw any other error than an ApiError, the error response would blame the request body.
+        // The hook throws only ApiErrors. For any other error, the error response would blame the request body.
         await state.admitAgain?.().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
           throw Object.assign(toApiError(error, state.requestId), { cause: error })
@@ -206,7 +206,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
       const isOpen =
         route?.access === 'public' || route?.form !== undefined || route?.openBody === true
       if (!isOpen) refuseUnknownFields(body, route?.body)
-      // The parse hook returns `null` instead of `undefined`, because `undefined` tells Elysia that the hook did not
+      // The parse hook returns `null` instead of `undefined`. Elysia takes `undefined` as a sign that the hook did not
       // parse the body. A body value of `null` fails the schema of every route with a body.
       return body ?? null
     })
@@ -266,8 +266,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
 }
 
 /**
- * Returns the maximum body size for the route of a request. A caller without the scope for large bodies gets the
- * default maximum body size.
+ * Returns the maximum body size for the route of a request. A caller without the scope for large bodies gets only the
+ * default size.
  */
 function bodyMaxBytes({ route, identity }: RequestState): number {
   const { largeScope, bodyMaxBytes = BODY_MAX_BYTES } = route ?? {}
@@ -277,8 +277,7 @@ function bodyMaxBytes({ route, identity }: RequestState): number {
 
 /**
  * Describes a request that the gate (the checks of key, rate limit and scope) has admitted. The gate rewrites the path
- * of a console request to the path of the API. If the admitted request is a CORS preflight, the gate has already made
- * its response.
+ * of a console request to the path of the API. For a CORS preflight, the gate has already made the response.
  */
 type Admitted = {
   request: Request
@@ -339,15 +338,14 @@ async function passGate(
     )
   }
   checkEncoding(url)
-  // Public pages of the service accept unknown query parameters, because pages on other sites add such parameters to
-  // their links.
+  // Public pages accept unknown query parameters, because pages on other sites add such parameters to their links.
   if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
   return { request }
 }
 
 /**
- * Returns the HTTP response to an error that a handler threw. The object `state` keeps the error, so that the log line
- * of the request can show the error.
+ * Returns the HTTP response to an error that a handler threw. The object `state` keeps the error for the log line of
+ * the request.
  */
 function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof GateRefusal) {
@@ -361,7 +359,7 @@ function fail(state: RequestState, thrown: unknown): Response {
   return answerOf(state, shown)
 }
 
-/** Returns an error as JSON, or as a page if a person opens the route in a browser. */
+/** Returns an error as a page if a person opens the route in a browser, and otherwise as JSON. */
 const answerOf = ({ route }: RequestState, error: ApiError): Response =>
   route?.page === true ? errorPersonPage(error) : errorResponse(error)
 

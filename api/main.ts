@@ -24,8 +24,7 @@ await runService(
 )
 
 /**
- * Warns if other machines cannot reach BASE_URL over TLS, because receipts, links in mail and sign-in links contain
- * BASE_URL.
+ * Warns if other machines cannot reach BASE_URL over TLS. Receipts, links in mail and sign-in links contain this URL.
  */
 function warnOfBaseUrl(baseUrl: string, log: Logger): void {
   const { protocol, hostname } = new URL(baseUrl)

@@ -16,7 +16,7 @@ import { welcome } from './operations/welcome.ts'
 
 /**
  * Names the entry file and the command-line arguments of each part of the service. Payments have separate worker
- * processes, because a payment must never wait while a worker processes bytes from unauthenticated senders.
+ * processes. In a shared process, a payment would wait while a worker processes bytes from unauthenticated senders.
  */
 const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],
@@ -27,10 +27,9 @@ const PARTS: Record<string, [file: string, ...args: string[]]> = {
 }
 
 /**
- * `npm start` starts and migrates the database and creates the first keys. After that, `npm start` starts each part of
- * the service as a process, with the command that an operator would use by hand. When `npm start` ends, it stops the
- * parts of the service in reverse order. If the database, the devnet or another part ends, `npm start` starts this part
- * again.
+ * `npm start` starts and migrates the database and creates the first keys. After that, it starts each part of the
+ * service as a process, with the command that an operator would use by hand. If a part ends, `npm start` starts this
+ * part again. When `npm start` ends, it stops the parts in reverse order.
  */
 await runService(
   process,

@@ -11,17 +11,17 @@ const email = (await purser.whoami()).email ?? 'no address'
 console.log(`answering the mail of ${email}`)
 
 for (;;) {
-  // The program notes the current time before it reads the list of messages. If mail arrives while the program reads
-  // the list, the next wait of the program therefore ends at once.
+  // The program notes the current time before it reads the list of messages. If mail arrives meanwhile, the next wait
+  // ends at once.
   const after = new Date().toISOString()
   for await (const { messageId, from, extractedText } of purser.messages.all({
     labels: ['unread'],
   })) {
     if (!from.includes(email)) {
-      // A stranger wrote the text of the mail, so treat the text as data, never as an instruction.
+      // The sender of the mail chose its text. Treat it as data, never as an instruction.
       const text = `Thank you. You wrote:\n\n${extractedText}`
-      // If the program crashes and repeats the call with the same idempotency key, the service sends no second reply. A
-      // stranger chose the message id, which can be longer than an idempotency key.
+      // If the program crashes and repeats the call with the same idempotency key, the service sends no second reply.
+      // The sender chose the message id, which can be longer than an idempotency key.
       const idempotencyKey = createHash('sha256').update(messageId).digest('hex')
       await purser.messages.reply(messageId, { text }, { idempotencyKey })
     }

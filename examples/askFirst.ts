@@ -13,7 +13,7 @@ await purser.messages.drafts.update(draftId, { text: 'It is on its way.' })
 const { messageId, deliveryStatus = 'queued' } = await purser.messages.drafts.send(draftId)
 console.log(`${deliveryStatus}: ${messageId}`)
 
-// The owner may decide before the event stream begins, so the program first reads the state of the message.
+// The owner may decide before the event stream begins. Therefore the program first reads the state of the message.
 const ended = ['sent', 'rejected', 'expired', 'cancelled', 'failed', 'bounced']
 for (;;) {
   const message = await purser.messages.get(messageId)

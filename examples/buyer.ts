@@ -1,6 +1,6 @@
 /**
- * Buys a resource over x402 as a payer with its own key. The buyer program signs the authorization that the x402
- * challenge asks for, and repeats the request with it.
+ * Buys a resource over x402 as a payer with its own key. The program signs the authorization that the x402 challenge
+ * asks for, and repeats the request with it.
  */
 import { randomBytes } from 'node:crypto'
 import { privateKeyToAccount } from 'viem/accounts'

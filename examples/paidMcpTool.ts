@@ -28,7 +28,7 @@ async function answer(request: Request): Promise<Response> {
 }
 
 const server = Bun.serve({ port: Number(PORT), hostname: '127.0.0.1', fetch: answer })
-// The URL that the seller registers stands for one MCP tool.
+// This URL, which the seller registers, stands for one MCP tool.
 const resource = `http://127.0.0.1:${server.port}/mcp/weather`
 await purser.sellers.put({ urlPattern: resource, priceUsdc: '0.01' })
 console.log(`the tool is at ${resource}`)

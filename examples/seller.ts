@@ -24,14 +24,15 @@ const server = Bun.serve({
     if (pathname === '/hook') {
       const body = await request.text()
       const expected = `sha256=${createHmac('sha256', WEBHOOK_SECRET).update(body).digest('hex')}`
-      // An empty secret makes every signature invalid, because anybody could sign with an empty secret.
+      // With an empty secret, the program treats every signature as invalid, because anybody could sign with such a
+      // secret.
       const genuine =
         WEBHOOK_SECRET !== '' && request.headers.get('x-service-signature') === expected
       console.log(genuine ? 'webhook, signature valid:' : 'webhook, signature INVALID:', body)
       return new Response(null, { status: genuine ? 200 : 400 })
     }
-    // The environment variable ORIGIN takes precedence. If the seller's server is behind a proxy, the origin in a
-    // buyer's URL differs from the origin that the server sees.
+    // The environment variable ORIGIN takes precedence. Behind a proxy, the server sees another origin than the buyer's
+    // URL has.
     const price = { resource: (ORIGIN ?? origin) + pathname, amount: '0.01' }
     // Version 2 of x402 sends the payment in `payment-signature`, and version 1 sends it in `x-payment`.
     const paymentHeader =
@@ -42,8 +43,7 @@ const server = Bun.serve({
     }
     const result = await till('redeem', { ...price, paymentHeader })
     if (result.ok) return new Response('The weather is fine.\n', { headers: result.headers })
-    // While a settlement is pending, the payer gets no new challenge, because the wallet would answer a new challenge
-    // with a second payment.
+    // While a settlement is pending, the payer gets no new challenge. The wallet would answer it with a second payment.
     const { reason, message, requirement } = result
     const body = reason === 'settlement_pending' ? { error: reason, message } : requirement
     return Response.json(body, { status: 402, headers: result.headers })

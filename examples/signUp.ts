@@ -10,7 +10,7 @@ const after = new Date().toISOString()
 console.log(`sign up with ${(await purser.whoami()).email}`)
 
 for (;;) {
-  // Anybody can mail a one-time code, so the agent waits only for codes from the expected sender.
+  // Anybody can mail a one-time code. Therefore the agent waits only for codes from the expected sender.
   const found = await purser.messages.waitForCode({ from: SENDER, after, timeout: 60 })
   if (found === undefined) continue
   console.log(`code: ${found.code}`)

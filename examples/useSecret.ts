@@ -7,8 +7,8 @@ import { ForbiddenError, Purser } from 'purser/client'
 const { KEY = '', API = 'http://127.0.0.1:3000', URL: url = '', TOKEN = '' } = process.env
 const { vault } = new Purser({ apiKey: KEY, baseUrl: API })
 
-// The program stores the token in the role of the owner, who can also store it in the console. After the owner has
-// stored the token in this way, nobody can read the token with an API key.
+// The program stores the token in the role of the owner, who can also store it in the console. After that, nobody can
+// read the token with an API key.
 await vault.put('api-token', {
   type: 'API_KEY',
   data: { key: TOKEN },

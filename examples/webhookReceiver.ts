@@ -5,7 +5,7 @@
 import { InvalidWebhookError, verifyReceipt, verifyWebhook } from 'purser/client'
 
 const { WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4005' } = process.env
-/** Reads the public keys of receipts. The service may add a key at any time, so the program keeps no copy. */
+/** Reads the public keys of receipts. The program keeps no copy, because the service may add a key at any time. */
 const readKeys = async (): Promise<any> => (await fetch(`${API}/.well-known/jwks.json`)).json()
 /**
  * Holds the ids of the payments that the program has already handled. The header `X-Service-Idempotency-Key` is not
@@ -14,7 +14,7 @@ const readKeys = async (): Promise<any> => (await fetch(`${API}/.well-known/jwks
 const handled = new Set<string>()
 
 async function receive(request: Request): Promise<Response> {
-  // The webhook's signature covers the raw bytes of the body, so read them before any JSON parser does.
+  // The webhook's signature covers the raw bytes of the body. Read them before any JSON parser does.
   const body = await request.text()
   try {
     const event = await verifyWebhook({ body, headers: request.headers, secret: WEBHOOK_SECRET })

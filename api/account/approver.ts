@@ -4,8 +4,8 @@ import { badRequest } from '../http/errors.ts'
 import type { Services } from '../http/services.ts'
 
 /**
- * Checks the address that receives the links for approvals. The approver's address may not be an inbox of this service,
- * because otherwise an agent could approve its own mail.
+ * Checks the address that receives the links for approvals. The address may not be an inbox of this service, because an
+ * agent could then approve its own mail.
  * @throws {ApiError} 400 for an invalid approver address, or for an inbox of this service.
  */
 export async function checkApprover(

@@ -11,16 +11,16 @@ import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
 /**
- * Sets the maximum duration of one export of a project's data, in milliseconds. The duration of an export is limited,
- * because the database snapshot of a long export keeps the database from removing old rows.
+ * Sets the maximum duration of one export of a project's data, in milliseconds. During an export, its database snapshot
+ * keeps the database from removing old rows.
  */
 const LIMIT_MS = 6 * 60 * 60_000
 /** Sets after how many milliseconds a running export checks its platform key again. */
 const CHECK_MS = 2_000
 /**
  * Sets the lowest speed at which a client may read an export, in bytes a second, and the time for which a client may be
- * slower. A client that reads a chunk a minute would otherwise keep the database snapshot for six hours. The service
- * counts only the time in which it waits for the client.
+ * slower. Without these limits, a client that reads a chunk a minute would keep the database snapshot for six hours.
+ * The service counts only the time in which it waits for the client.
  */
 const LOWEST_SPEED = 64 * 1024
 const SLOW_MAX_MS = 5 * 60_000
@@ -37,8 +37,7 @@ export type Exports = {
   /**
    * Streams the pieces of an export as fast as the client reads them. Closes the database snapshot at the end of the
    * export, and after an error or an abort.
-   * @param reader.admitAgain throws an ApiError if the platform key is revoked. After such an ApiError the export ends
-   * early.
+   * @param reader.admitAgain throws an ApiError if the platform key is revoked. The export then ends early.
    */
   stream(
     taken: ProjectExport,
@@ -53,7 +52,7 @@ export type Exports = {
 
 /**
  * Creates the store of open exports.
- * @param stores holds `pool`, whose connections only exports use, and the store of large mail contents. The pool has
+ * @param stores holds the store of large mail contents, and `pool`, whose connections only exports use. The pool has
  * one connection more than the maximum number of exports, so that the service can refuse a further export at once.
  */
 export function createExports(
@@ -80,8 +79,8 @@ export function createExports(
       const check = async () => {
         if (performance.now() < checkMs) return
         checkMs = performance.now() + CHECK_MS
-        // If the database is unreachable during this check of the key, the export continues, and the next check of the
-        // key decides.
+        // If the database is unreachable during this check of the key, the export continues. The next check then
+        // decides.
         await admitAgain().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
         })
@@ -89,8 +88,8 @@ export function createExports(
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
-        // The call of `return` waits until the running SQL statement of the export has ended, so that the database
-        // connection is free.
+        // The call of `return` waits until the running SQL statement of the export has ended. Only then is the database
+        // connection free.
         await pieces.return(undefined).catch(() => {})
         await taken.close()
       }
@@ -111,16 +110,16 @@ export function createExports(
               sentMs = performance.now()
               if (chunk.length > 0) controller.enqueue(chunk)
               if (!done) return
-              // The code ends the stream of an aborted export with an error, because an aborted export lacks its last
-              // line and must not look complete to the client.
+              // The code ends the stream of an aborted export with an error. The export lacks its last line, so it must
+              // not look complete to the client.
               if (!open.has(end)) throw new Error('the export was aborted')
               await end()
               controller.close()
             } catch (error) {
               if (open.has(end)) log.warn({ err: error }, 'an export ended early')
               await end()
-              // If an export ends early, the client sees a broken connection, and never a file that looks complete. The
-              // runtime prints the error that ends the stream of the export.
+              // If an export ends early, the code breaks the client's connection. Otherwise the client would take the
+              // incomplete file for a complete one. The runtime prints the error that ends the stream.
               controller.error(new Error('an export ended early'))
             }
           },

@@ -62,7 +62,9 @@ const SEVERITY: Record<Outcome, Severity> = {
   failed: 'error',
 }
 
-/** Names the kind of object that an action in the audit log changes, if the kind differs from the action's category. */
+/**
+ * Names the kind of object that an action in the audit log changes, if this kind differs from the action's category.
+ */
 const TARGET_TYPES: Readonly<Record<string, string>> = { vault: 'credential' }
 
 const Nullable = t.Union([t.String(), t.Null()])
@@ -146,7 +148,7 @@ function toView(entry: AuditEntry) {
 }
 
 /**
- * Sets the maximum number of audit log entries that one call counts, because a project may have millions of entries.
+ * Sets the maximum number of audit log entries that one call counts. A project may have millions of entries.
  */
 const COUNTED_MAX = 100_000
 const Counts = t.Object({}, { additionalProperties: t.Integer() })
@@ -251,8 +253,8 @@ function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'project
 }
 
 /**
- * Returns the filters for which the audit log has no index. A filter by subject does not count, because an index finds
- * the few entries of one subject.
+ * Returns the filters for which the audit log has no index. A filter by subject is not among them, because an index
+ * finds the few entries of one subject.
  */
 const unindexed = (query: Static<typeof LogFilter>): unknown[] => {
   const { subject, action, category, actor, requestId, outcome, status, q } = query
@@ -288,8 +290,8 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
 }
 
 /**
- * Returns one page of the audit log. The searches of several projects run in rotation, so a search of one project may
- * wait for the searches of other projects.
+ * Returns one page of the audit log. The searches of several projects run in rotation, so a search may wait for
+ * searches of other projects.
  * @throws {ApiError} 400 for an invalid query.
  */
 export async function listLogs(

@@ -18,13 +18,13 @@ const EmailName = t.String({
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
 /**
- * Sets the maximum number of entries in a list of scopes. The maximum exceeds the number of existing scopes, so that
- * the error for a list that is too long can name the unknown scope.
+ * Sets the maximum number of entries in a list of scopes. More entries are allowed than scopes exist. Therefore the
+ * error for an unknown scope can name this scope.
  */
 const SCOPES_MAX = 50
 /**
- * Describes a scope of a project key by a pattern. A TypeBox union cannot be used, because Elysia splits a string into
- * letters if the schema is an array of a union.
+ * Describes a scope of a project key by a pattern. With a union in an array schema, Elysia would split a string into
+ * letters.
  */
 const ProjectScope = t.String({
   pattern: `^(?:${PROJECT_SCOPES.join('|')})$`,

@@ -26,8 +26,8 @@ const Query = t.Object({
 })
 
 /**
- * Holds the version of the line format of a project export. A new kind of line or a new field in the export does not
- * change the format version.
+ * Holds the version of the line format of a project export. The version stays the same if the export gets a new kind of
+ * line or a new field.
  */
 const FORMAT = 1
 
@@ -45,8 +45,8 @@ const routes = ({ exports }: Services, collection: 'projects' | 'identities') =>
         'content-type': part.type,
         'content-disposition': `attachment; filename="project.${part.ending}"`,
       }
-      // A HEAD request gets no export, because nobody would read the body of the response, and the database snapshot of
-      // the export would stay open.
+      // A HEAD request gets no export. Nobody would read the body of its response, and the database snapshot would stay
+      // open.
       if (request.method === 'HEAD') return new Response(null, { headers })
       const entry = { actor: platformActor(request, projectId), part: name }
       const taken = await exports.open(projectId, entry)

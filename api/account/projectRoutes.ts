@@ -41,8 +41,7 @@ import {
 import { projectExportRoutes } from './projectExportRoutes.ts'
 
 /**
- * Serves the management of projects. Each route for projects has two paths, because some clients call a project an
- * identity.
+ * Serves the management of projects. Each route has two paths, because some clients call a project an identity.
  */
 export const projectRoutes = (services: Services) =>
   new Elysia()
@@ -148,7 +147,8 @@ async function get(services: Services, projectId: string) {
 }
 
 /**
- * Refuses a change of a project's limits by its owner, because the limits protect the service from its projects.
+ * Refuses a change of a project's limits by its owner. The limits protect the service from its projects, so only the
+ * operator may change them.
  * @throws {ApiError} 403 when a project's own key changes the limits.
  */
 function refuseOwnLimits(request: Request, body: Static<typeof UpdateBody>): void {
@@ -179,8 +179,8 @@ async function rotate({ pool }: Services, request: Request, projectId: string) {
 }
 
 async function remove({ pool }: Services, request: Request, projectId: string) {
-  // The console itself writes the audit log entry of a deletion by one of its users, so this function writes no second
-  // entry.
+  // If a person deletes a project at the console, the console itself writes the audit log entry. Therefore this
+  // function writes no second entry.
   const isConsole = stateOf(request).session !== null
   const actor = isConsole ? null : platformActor(request, projectId)
   const deleted = await deleteProject(pool, projectId, actor)

@@ -110,8 +110,8 @@ export async function projectIdentity(
 }
 
 /**
- * Returns the identity of a platform key. In the identity of a platform key, the project fields are `null`, and the
- * request counts are the counts of the key.
+ * Returns the identity of a platform key. Its project fields are `null`, and its request counts are the counts of the
+ * key.
  */
 async function platformIdentity(pool: Pool, keyId: string) {
   const key = await findPlatformKeyUsage(pool, keyId)

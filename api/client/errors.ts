@@ -18,8 +18,8 @@ export class TimeoutError extends PurserError {
 
 /**
  * Reports that the seller configured a paywall wrongly: a wrong key, a missing scope, or an unregistered endpoint. The
- * field `cause` of a PaywallError holds the error that the service returned. A PaywallError has no field `status`,
- * because web frameworks would send this status to the payer.
+ * field `cause` holds the error that the service returned. A PaywallError has no field `status`, because web frameworks
+ * would send this status to the payer.
  */
 export class PaywallError extends PurserError {
   override readonly name = 'PaywallError'
@@ -32,7 +32,7 @@ export class ApiError extends PurserError {
   readonly status: number
   /** Holds the error code that the service returned, such as `bad_request`. */
   readonly code: string
-  /** Holds the request id that you tell the operator of the service when you ask about a request. */
+  /** Holds the id of the request. Tell it to the operator of the service when you ask about the request. */
   readonly requestId: string | null
   /** Holds the complete body of the HTTP response. */
   readonly body: Readonly<Record<string, unknown>>
@@ -93,8 +93,8 @@ export class ExpiredError extends ApiError {
 }
 
 /**
- * Reports an HTTP status of 429. The client throws a RateLimitError only after the last retry, or if the required wait
- * exceeds the time limit or the `retryAfterMaxMs` of the call.
+ * Reports an HTTP status of 429. The client first retries the call. It throws this error after the last retry, or if
+ * the required wait exceeds the time limit or the `retryAfterMaxMs` of the call.
  */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'

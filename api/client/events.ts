@@ -4,12 +4,11 @@ import { type CallOptions, type Http, pause } from './http.ts'
 
 /** Describes an event of the project. */
 export type PurserEvent = {
-  /** Holds the id of the event. Pass the id of an event as `lastEventId` to receive the events after this event. */
+  /** Holds the id of the event. Pass it as `lastEventId` to receive the events after this event. */
   id: string
   /**
-   * Holds the type of the event. The event `stream.gap` says that the client missed events, because the events are
-   * deleted, or because a restored backup lacks the client's last known event. An event of type `stream.gap` has empty
-   * data.
+   * Holds the type of the event. The event `stream.gap` says that the client missed events. Either they are deleted, or
+   * a restored backup lacks the client's last known event. The data of `stream.gap` are empty.
    */
   type:
     | 'message.received'
@@ -67,8 +66,7 @@ type PaymentEvent = Partial<{
   payerAddress: string
   resourceUrl: string
   /**
-   * Tells whether the payer or the seller named the paid resource. The value `payer` means that only the payer named
-   * the paid resource.
+   * Tells who named the paid resource. The value `payer` means that only the payer named it, and not the seller.
    */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
@@ -94,24 +92,23 @@ export type EventsQuery = {
    */
   types?: readonly Exclude<PurserEvent['type'], 'stream.gap'>[] | undefined
   /**
-   * Holds the id of the last event that the client knows. Without the id of a known event, the client receives only new
-   * events.
+   * Holds the id of the last event that the client knows. Without this id, the client receives only new events.
    */
   lastEventId?: string | undefined
 }
 
 const RETRY_MS = 2_000
 /**
- * Limits how long an event stream may be silent. The limit is three keep-alive intervals of the service, which are 15 s
- * each.
+ * Limits how long an event stream may be silent before the client reconnects. The limit is three keep-alive intervals
+ * of the service, which are 15 s each.
  */
 const SILENCE_MAX_MS = 45_000
 
 /**
- * Follows the events of the project until the iteration ends. After a broken connection the iteration continues after
- * the last received event, without a gap or a repeated event.
+ * Follows the events of the project until the iteration ends. After a broken connection, the iteration continues after
+ * the last received event, and neither skips nor repeats an event.
  * @throws {PurserError} if the service refuses the API key or the query. If the caller aborts the signal, the iteration
- * throws the abort reason of the signal.
+ * throws the signal's abort reason.
  */
 export async function* followEvents(
   http: Http,
@@ -179,7 +176,7 @@ async function* readEvents(
     for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
       const fields = { id: '', event: '', data: '' }
       for (const line of text.slice(0, end).split('\n')) {
-        // U+2028 and U+2029 end no line of an event stream, so the dot must match them, too.
+        // U+2028 and U+2029 end no line of an event stream. Therefore the dot in the pattern must match them, too.
         const [, name, field = ''] = /^(id|event|data): ?(.*)$/s.exec(line) ?? []
         if (name !== undefined) fields[name as keyof typeof fields] = field
       }

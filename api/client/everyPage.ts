@@ -1,8 +1,7 @@
 /**
- * Iterates over all entries of a list that has several pages. The iteration loads a page of the list only when it
- * reaches the page.
- * @param read loads the page of the list that a page token names. If `read` gets no page token, `read` loads the first
- * page.
+ * Iterates over all entries of a list that has several pages. The function loads a page only when the iteration reaches
+ * it.
+ * @param read loads the page that a page token names. Without a page token, `read` loads the first page.
  */
 export async function* everyPage<Page extends { nextPageToken?: string }, Item>(
   read: (pageToken: string | undefined) => Promise<Page>,

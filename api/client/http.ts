@@ -31,8 +31,8 @@ export type CallOptions = {
    */
   retryAfterMaxMs?: number | undefined
   /**
-   * Holds the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same idempotency key
-   * gets the first response again, so the client may repeat the call.
+   * Holds the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same key gets the
+   * first response again. Therefore the client may repeat the call.
    */
   idempotencyKey?: string | undefined
 }
@@ -81,10 +81,10 @@ export class Http {
   }
 
   /**
-   * Calls an operation of the API, and retries the call if a retry is safe. The client retries every call after a 429,
-   * because the service did nothing for the refused call. The client also retries repeatable calls after 502, 503, 504
+   * Calls an operation of the API, and retries the call if this is safe. The client retries every call after a 429,
+   * because the service did nothing for a refused call. The client retries repeatable calls also after 502, 503, 504
    * and a broken connection. If a repeated deletion finds nothing, the deletion counts as done.
-   * @param inputOfRepeat returns the input of each attempt after the first attempt, if this input differs.
+   * @param inputOfRepeat returns the input of each attempt after the first, if this input differs.
    * @throws {PurserError} of the class in errors.ts that fits the failure of the call. If the caller aborts the call,
    * the client throws the abort reason of the signal.
    */
@@ -101,7 +101,7 @@ export class Http {
     const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), TIMER_MAX_MS))
     const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
     const mayRepeat = isRepeatable(id, input as Input) || options.idempotencyKey !== undefined
-    // Tells whether an earlier attempt may have reached the service, although its response was lost.
+    // Tells whether an earlier attempt may have reached the service although its response was lost.
     let mayBeDone = false
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt >= this.#retries
@@ -136,8 +136,8 @@ export class Http {
   }
 
   /**
-   * Opens the stream of bytes that an API operation returns as its response. The call that opens a stream is never
-   * retried, because the reader of the stream reconnects.
+   * Opens the stream of bytes that an API operation returns as its response. The client never retries this call,
+   * because the reader of the stream reconnects by itself.
    * @throws {PurserError} if the service returns an error instead of a stream.
    */
   async stream<Id extends OperationId>(
@@ -154,8 +154,8 @@ export class Http {
   }
 
   /**
-   * Returns by how many milliseconds the clock of this machine is ahead of the clock of the service. The value is null
-   * until a response of the service has told the time in its header Date.
+   * Returns by how many milliseconds the clock of this machine is ahead of the service's clock. The value is null until
+   * a response has told the service's time in its header Date.
    */
   get clockAheadMs(): number | null {
     return this.#clockAheadMs
@@ -229,10 +229,10 @@ export class Http {
 }
 
 /**
- * Tells whether the client may send a call again after its response was lost. The client may send a PATCH again,
- * because the PATCH operations only set, add or remove values. The POST request that returns a payment challenge
- * changes nothing. The response to the first webhook URL of an endpoint shows the generated secret only once, so a
- * repeated call would lose this secret without an error.
+ * Tells whether the client may send a call again after its response was lost. A PATCH may be sent again, because the
+ * PATCH operations only set, add or remove values. The POST request that returns a payment challenge changes nothing.
+ * The response to the first webhook URL of an endpoint shows the generated secret only once, so a repeated call would
+ * lose this secret without an error.
  */
 const isRepeatable = (id: OperationId, { body }: Input): boolean =>
   id === 'postPaymentsChallenge' || (OPERATIONS[id][0] !== 'POST' && !asksForSecret(body))
@@ -243,9 +243,9 @@ const asksForSecret = (body: unknown): boolean => {
 }
 
 /**
- * Tells whether a call deletes a resource and gets no body as its response. If such a call is sent again, the status
- * 404 means that the earlier call has deleted the resource. The withdrawal of a refund does not count as a deletion,
- * because the service keeps the record of the refund.
+ * Tells whether a call deletes a resource and gets no body as its response. If such a call is sent again, a 404 means
+ * that the earlier call has deleted the resource. The withdrawal of a refund is no deletion, because the service keeps
+ * the refund's record.
  */
 const isDeletion = (id: OperationId): boolean =>
   OPERATIONS[id][0] === 'DELETE' && id !== 'deletePaymentsByPaymentIdRefundsByRefundId'
@@ -254,7 +254,7 @@ function pathOf(template: string, { path = {}, query = {} }: Input): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name]
     if (value === undefined || value === '') throw new TypeError(`${name} must not be empty`)
-    // The URL parser treats "." and ".." as path steps even when they are percent-encoded, so the call would reach
+    // The URL parser treats "." and ".." as path steps even when they are percent-encoded. The call would then reach
     // another path.
     if (value === '.' || value === '..') throw new TypeError(`${name} must not be "${value}"`)
     return encodeURIComponent(value)

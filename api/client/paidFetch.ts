@@ -30,9 +30,9 @@ export type PaidFetch = {
 }
 
 /**
- * Reports a purchase without a seller's response: the purchase was refused, the seller was not reached, or the outcome
- * is unknown. The service also may have left out the body, because it is too large or not text (docs/purse.md). The
- * field `purchase` tells whether the money of the purchase was spent.
+ * Reports a purchase without a seller's response: the purchase was refused, the seller was not reached, or the result
+ * is unknown. The service may also have left out the body, because it is too large or not text (docs/purse.md). The
+ * field `purchase` tells whether the money was spent.
  */
 export class PurchaseError extends PurserError {
   override readonly name = 'PurchaseError'
@@ -70,7 +70,7 @@ const NO_BODY = [101, 204, 205, 304]
 /** Sets how many milliseconds a purchase may take if the caller sets no limit. A payment is valid for 120 seconds. */
 const PURCHASE_MAX_MS = 180_000
 /**
- * Sets how many seconds before the time limit of a call the service responds, because the response needs time to
+ * Sets how many seconds before the end of a call's time limit the service must respond, so that its response can still
  * arrive.
  */
 const ANSWER_MARGIN_S = 5
@@ -78,7 +78,7 @@ const AGAIN_MS = 1_000
 
 /**
  * Makes a purchase, waits for its end, and returns the seller's response as a `Response`. After a failed call, the
- * client reads the purchase again. Otherwise the caller would repeat the whole call, and without a key would pay twice.
+ * client reads the purchase again. Otherwise the caller would repeat the whole call, and would pay twice without a key.
  * @throws {PurchaseError} if the purchase has no response of the seller.
  * @throws {OpenPurchaseError} if the purchase does not end within `options.timeoutMs`, or if the caller aborts the call
  * while the purchase is open. The field `cause` then holds the reason of the abort.
@@ -115,8 +115,8 @@ export async function paidFetch(
       if (options.signal?.aborted || !isPassing(error)) throw failed(error)
       trouble = error
     }
-    // A service that is shutting down responds before the end of `timeout`. Therefore the pause limits the repeated
-    // calls to one a second.
+    // A service that is shutting down responds before the end of `timeout`. The pause limits the repeated calls to one
+    // a second.
     const pauseMs = Math.min(AGAIN_MS, leftMs) - (performance.now() - startMs)
     if (pauseMs > 0) await pause(pauseMs, options.signal ?? new AbortController().signal)
     if (options.signal?.aborted) throw failed(options.signal.reason)
@@ -131,7 +131,7 @@ const isPassing = (error: unknown): boolean =>
   error instanceof RateLimitError ||
   (error instanceof ServerError && error.status !== 500)
 
-/** Tells whether the service has refused a call, and so has not accepted the purchase. */
+/** Tells whether the service has refused a call. The service then has not accepted the purchase. */
 const isRefusal = (error: unknown): boolean =>
   error instanceof ApiError && error.status >= 400 && error.status < 500
 
@@ -140,7 +140,7 @@ function responseOf(bought: Purchase): Response {
   if (response === null || response.status < 200 || response.status > 599)
     throw new PurchaseError(bought)
   const { body: text, bodyBase64, bodyOmitted } = response
-  // The field `bodyBase64` is absent if a service of an older version responds.
+  // The field `bodyBase64` is absent if the service has an older version.
   const bytes =
     bodyBase64 == null ? null : Uint8Array.from(atob(bodyBase64), (char) => char.charCodeAt(0))
   if (bytes === null && bodyOmitted !== null) throw new PurchaseError(bought)
@@ -149,8 +149,8 @@ function responseOf(bought: Purchase): Response {
   const { status, statusText } = response
   const headers = new Headers()
   for (const [name, value] of Object.entries(response.headers)) {
-    // The service has already decompressed the seller's body. The seller's headers content-encoding and content-length
-    // are left out, because they do not fit the decompressed body. A body in an unknown encoding is still encoded.
+    // The service has already decompressed the seller's body. Therefore the client leaves out the seller's headers
+    // content-encoding and content-length, which no longer fit. Only a body in an unknown encoding is still encoded.
     if (!isEncoded && (name === 'content-encoding' || name === 'content-length')) continue
     for (const line of name === 'set-cookie' ? String(value).split('\n') : [String(value)]) {
       headers.append(name, byteString(line))
@@ -165,8 +165,8 @@ function responseOf(bought: Purchase): Response {
 }
 
 /**
- * Writes each byte of a text in UTF-8 as one character, as `fetch` reads headers. `Headers` and `Response` throw a
- * TypeError for every other text.
+ * Writes each UTF-8 byte of a text as one character, in the way `fetch` reads headers. For any other text, `Headers`
+ * and `Response` throw a TypeError.
  */
 const byteString = (text: string): string =>
   Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('')

@@ -52,8 +52,8 @@ export class Purser {
   }
 
   /**
-   * Returns by how many milliseconds the clock of this machine is ahead of the clock of the service, with a precision
-   * of about a second. The number is 0 until a response of the service has told the time in its header Date.
+   * Returns by how many milliseconds the clock of this machine is ahead of the service's clock, with a precision of
+   * about a second. The number is 0 until a response has told the service's time in its header Date.
    */
   get clockAheadMs(): number {
     return this.#http.clockAheadMs ?? 0
@@ -65,9 +65,9 @@ export class Purser {
   }
 
   /**
-   * Sends a request through the service, which pays from the purse if the seller asks for a payment. If the purchase does
-   * not end in time, repeat the call with the `key` of the error, because two calls with the same `key` pay only once.
-   * The call ends after `timeoutMs`, by default after three minutes.
+   * Sends a request through the service, which pays from the purse if the seller asks for a payment. If the purchase
+   * does not end in time, repeat the call with the `key` of the error. Two calls with the same `key` pay only once. The
+   * call ends after `timeoutMs`, by default after three minutes.
    * @throws {PurchaseError} if the purchase has no response of the seller.
    * @throws {OpenPurchaseError} if the purchase has not ended in time, for example because the owner must approve it.
    */

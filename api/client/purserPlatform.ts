@@ -62,8 +62,7 @@ function projects(http: Http) {
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectId', { path: { projectId } }, options),
     /**
-     * Creates a project. The field `rawKey` in the response is the API key of the project. No other response shows the
-     * API key of the project.
+     * Creates a project. The field `rawKey` of the response is the project's API key, which no other response shows.
      */
     create: (
       project: Operations['postPlatformProjects']['input']['body'] = {},
@@ -75,12 +74,12 @@ function projects(http: Http) {
       options?: CallOptions,
     ) =>
       http.call('patchPlatformProjectsByProjectId', { path: { projectId }, body: change }, options),
-    /** Replaces the API key of a project. The service refuses the old API key from the moment of the replacement. */
+    /** Replaces the API key of a project. From this moment, the service refuses the old key. */
     rotateKey: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdRotateKey', { path: { projectId } }, options),
     /**
      * Streams the export of a project. The part `json` is in JSON Lines format, and the part `mail` is in mbox format.
-     * A `json` export is complete only if its last line is `kind: "end"`. The export of a project is never retried.
+     * A `json` export is complete only if its last line is `kind: "end"`. The client never retries this call.
      */
     export: (
       projectId: string,

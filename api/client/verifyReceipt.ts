@@ -28,8 +28,8 @@ const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'ei
  * @param receipt is a receipt that you got from a redeem call, a payment record or a webhook.
  * @param keys is the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use a key from a
  * receipt itself, because anyone can sign a receipt with a key of their own.
- * @returns the body of the valid receipt. Compare the receipt's `projectId`, `resource` and `amountUsdcRaw` with your
- * sale, because a valid receipt can belong to another payment.
+ * @returns the body of the valid receipt. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale,
+ * because a valid receipt can belong to another payment.
  * @throws {InvalidReceiptError} for a malformed receipt, an unknown key, or a wrong signature.
  *
  * @example
@@ -105,7 +105,7 @@ function canonical(body: object): string {
 }
 
 /**
- * Tells whether the algorithm in a JWS header is EdDSA. No other algorithm is allowed, because a forged JWS header
+ * Tells whether the algorithm in a JWS header is EdDSA. The function allows no other algorithm, because a forged header
  * could name the algorithm `none`.
  */
 function isEdDsa(header: string): boolean {
@@ -113,7 +113,9 @@ function isEdDsa(header: string): boolean {
   return alg === 'EdDSA' || alg === 'Ed25519'
 }
 
-/** Tells whether the JWS payload of a receipt and the body of this receipt have the same members with equal values. */
+/**
+ * Tells whether the JWS payload of a receipt and the body of the same receipt have the same members with equal values.
+ */
 function saysTheSame(payload: string, body: Receipt['body']): boolean {
   const said = readJson(payload)
   return (

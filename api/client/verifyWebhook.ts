@@ -2,8 +2,7 @@ import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
 
 /**
- * Reports a webhook delivery without a valid signature. If the client throws this error, return status 400 and ignore
- * the content of the delivery.
+ * Reports a webhook delivery without a valid signature. Return status 400 and ignore the content of the delivery.
  */
 export class InvalidWebhookError extends PurserError {
   override readonly name = 'InvalidWebhookError'
@@ -13,13 +12,13 @@ export type WebhookEvent = {
   /** Holds the event type, always `payment.received`. The signature does not cover the event type. */
   event: string
   /**
-   * Holds an idempotency key, which is the same on every attempt of a webhook delivery. The signature does not cover the
-   * idempotency key: who has seen a delivery can send it again under another key. So use the key only for your logs.
+   * Holds an idempotency key, which is the same on every attempt of a webhook delivery. Use it only for your logs,
+   * because the signature does not cover it. Anybody who has seen a delivery can send it again under another key.
    */
   idempotencyKey: string
   /**
-   * Holds the signed receipt of the payment. `verifyReceipt` checks the signature of the receipt. Handle each
-   * `paymentId` of the receipt only once.
+   * Holds the signed receipt of the payment. The function `verifyReceipt` checks its signature. Handle each `paymentId`
+   * only once.
    */
   receipt: Receipt
 }
@@ -32,8 +31,8 @@ type HeaderSource = Headers | Record<string, string | readonly string[] | undefi
  * @param body is the raw bytes of the request body. Do not pass a re-serialised JSON body, because its bytes differ
  * from the signed bytes.
  * @param headers are the request headers, as a `Headers` object or as Node's object with lower-case names.
- * @param secret is the `whsec_…` secret of the webhook's endpoint. During a rotation of the webhook secret, pass
- * several secrets.
+ * @param secret is the `whsec_…` secret of the webhook's endpoint. While you replace the secret, pass the old and the
+ * new one.
  * @throws {InvalidWebhookError} if the signature is missing, malformed or wrong.
  *
  * @example
@@ -69,8 +68,8 @@ async function isSignedBy(
   signature: Uint8Array<ArrayBuffer>,
   bytes: Uint8Array,
 ): Promise<boolean> {
-  // An empty webhook secret is refused, because an unset environment variable would become an empty secret, and anyone
-  // could sign a delivery with an empty secret.
+  // The function refuses an empty webhook secret. An unset environment variable would become such a secret, and anyone
+  // could sign a delivery with it.
   if (secret === '') throw new TypeError('secret must not be empty')
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }

@@ -16,8 +16,7 @@ import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 
 /**
- * Names a header that the console page sends with every request. A form or an image on another site cannot send this
- * header.
+ * Names a header that the console page sends with every request. A form or an image on another site cannot send it.
  */
 const HEADER = 'x-purser-console'
 
@@ -51,10 +50,9 @@ export const organizationActor = (
 
 /**
  * Refuses cross-site requests (CSRF). SameSite=Strict removes the session cookie from cross-site requests, but a
- * sibling subdomain counts as the same site. Therefore the check of cross-site requests is a second defence besides the
- * SameSite cookie.
- * @param framed tells whether the browser sends the request to load the HTML body of a mail into a frame. The browser
- * loads the mail's frame without the console's request header.
+ * sibling subdomain counts as the same site. Therefore this check is needed in addition.
+ * @param framed tells whether the browser loads the HTML body of a mail into a frame. The request for the frame lacks
+ * the console's request header.
  * @throws {ApiError} 403 for a cross-site request.
  */
 export function refuseOtherSites(request: Request, baseUrl: string, framed: boolean): void {

@@ -45,8 +45,8 @@ function assets(): Promise<ReadonlyMap<string, Asset>> {
 const HASHED = /^(\w+)\.([\w-]{22})\.(\w+)$/
 
 /**
- * Returns the console page's file that has the given name. Returns `undefined` if the console page has no file of this
- * name. A file name that contains a hash is valid only for bytes with this hash.
+ * Returns the console page's file that has the given name. Returns `undefined` if the page has no such file. A file
+ * name that contains a hash is valid only for bytes with this hash.
  */
 export async function findAsset(
   name: string,

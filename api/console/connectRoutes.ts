@@ -54,7 +54,8 @@ export function connectRoutes(services: Services) {
     return { actor: actorOf(session), personId: session.person.id, requestId }
   }
   /**
-   * Returns the projects for which the person may connect an app, or `null` if the person may decide for every project.
+   * Returns the projects for which the person may connect an app. Null means that the person may decide for every
+   * project.
    */
   const ownProjects = (request: Request) => {
     const { person } = sessionOf(request)

@@ -30,12 +30,15 @@ const OutgoingQuery = t.Composite([
 ])
 
 /**
- * Serves the mail routes that only the console uses. The console's mail routes never mark a message as read, because
- * only the agent marks messages as read.
+ * Serves the mail routes that only the console uses. They never mark a message as read, because this mark belongs to
+ * the agent.
  */
 export function consoleMailRoutes(services: Services) {
   const { pool, searches } = services
-  /** Refuses console requests for the mail of a deleted project, even while this mail is still being erased. */
+  /**
+   * Refuses console requests for the mail of a deleted project. The mail may still be there, because its erasure takes
+   * time.
+   */
   const refuseDeleted = async (projectId: string) => {
     if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
   }

@@ -4,15 +4,15 @@ import type { Route } from '../docs/routeTable.ts'
 type Settings = Partial<Pick<Route, 'framed' | 'form' | 'page' | 'openBody' | 'bodyMaxBytes'>>
 
 /**
- * Returns the `detail` object, which holds the settings of a console route. The `detail` of a console route holds only
- * settings of the gate, because console routes are undocumented.
+ * Returns the `detail` object, which holds the settings of a console route for the gate (the checks before every
+ * handler). It needs no other fields, because console routes are undocumented.
  */
 const detailOf = (detail: Partial<Route>) => detail as unknown as { summary: string }
 
 /**
- * Describes a console route that only a person with at least the given role may use. If the path of a console route
- * contains `:projectId`, the person needs the role in the project with this id. If the path contains no `:projectId`,
- * the console route shows and changes only the person's own data, unless the route is for operators.
+ * Describes a console route that only a person with at least the given role may use. If its path contains `:projectId`,
+ * the person needs the role in this project. If not, the route shows and changes only the person's own data, unless it
+ * is for operators.
  */
 export const consoleOperation = (role: Role, settings: Settings = {}) =>
   detailOf({ ...settings, access: 'console', role })

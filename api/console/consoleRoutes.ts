@@ -14,8 +14,8 @@ import { sessionRoutes } from './people/sessionRoutes.ts'
 import { signInMailRoutes } from './people/signInMailRoutes.ts'
 
 /**
- * Serves the console page and the console's own routes. The file delegation.ts opens some routes of the API to the
- * console.
+ * Serves the console page and the routes that only the console has. The file delegation.ts opens some routes of the API
+ * to the console.
  */
 export function consoleRoutes(services: Services) {
   return new Elysia()

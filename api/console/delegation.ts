@@ -22,8 +22,7 @@ import { actorOf } from './access.ts'
 /** Describes a console request for a route of the API. */
 export type Delegation = {
   /**
-   * Holds the project that the console request concerns, or `null` if the requested route belongs to the whole
-   * platform.
+   * Holds the project that the console request concerns. Null means that the route belongs to the whole platform.
    */
   projectId: string | null
   /** Holds the path of the API route, percent-encoded. */
@@ -87,8 +86,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/threads/:threadId': 'thread.label',
     'DELETE /v0/threads/:threadId': 'thread.delete',
     'POST /v0/messages/drafts': 'draft.create',
-    // The console saves a draft repeatedly while a person types. The audit log records only when a person creates,
-    // sends or deletes a draft.
+    // The console saves a draft repeatedly while a person types. Therefore the audit log records only that a person
+    // creates, sends or deletes a draft.
     'PATCH /v0/messages/drafts/:draftId': null,
     'POST /v0/messages/drafts/:draftId/send': 'message.send',
     'DELETE /v0/messages/drafts/:draftId': 'draft.delete',
@@ -149,8 +148,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
 type Made = { subject: string; detail?: string }
 
 /**
- * Reads the id of a new object from the response for the audit log, because the request that creates the object does
- * not contain the id. The audit log does not copy secrets from the response.
+ * Reads the id of a new object from the response for the audit log. The request that creates the object does not
+ * contain the id. The audit log does not copy secrets from the response.
  */
 const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
   'email_rule.create': ({ id, type, scope, value }) => ({
@@ -193,8 +192,8 @@ export const listOpened = (): { route: string; role: Role }[] =>
   [...ALLOWED].map(([route, { role }]) => ({ route, role }))
 
 /**
- * Lists the scopes of requests by a person with the role viewer. The scopes give no access to the codes in mails and to
- * secrets.
+ * Lists the scopes of requests by a person with the role viewer. These scopes give access neither to the codes in mails
+ * nor to secrets.
  */
 const VIEWER_SCOPES = ['mail:read', 'payments:accept'] as const
 
@@ -224,9 +223,8 @@ export async function delegatedIdentity(
 }
 
 /**
- * Writes an audit log entry before the API makes the change.
- * @returns a function that reads the response and adds the outcome and the subject of the change to the audit log
- * entry.
+ * Writes an audit log entry before the API makes the change, so that no change goes unrecorded.
+ * @returns a function that reads the response and adds the result and the subject of the change to the audit log entry.
  */
 export async function openEntry(
   pool: Pool,

@@ -14,7 +14,7 @@ const HOUR_MS = 60 * MINUTE_MS
 
 /**
  * Sets the number of parts into which the overview divides each time range. The field `widthMs` is the duration of one
- * part of the time range, and the field `parts` is the number of such parts.
+ * part, and the field `parts` is the number of parts.
  */
 const RANGES = {
   hour: { widthMs: MINUTE_MS, parts: 60 },

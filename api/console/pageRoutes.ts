@@ -6,9 +6,8 @@ import { findAsset, withAddresses } from './assets.ts'
 import { openOperation } from './consoleOperation.ts'
 
 /**
- * Sets the Content-Security-Policy of the console page. The policy of the console page allows only resources of this
- * service, and no inline scripts and styles. Frames of the console page hold mails, and these frames have a separate
- * policy.
+ * Sets the Content-Security-Policy of the console page. It allows only resources of this service, and no inline scripts
+ * and styles. Frames that show mails have a separate policy.
  */
 const PAGE_POLICY = [
   "default-src 'none'",
@@ -42,8 +41,8 @@ const PAGE = `<!doctype html>
 let made: Promise<Asset> | null = null
 
 /**
- * Returns the console page. The console page names its files by their hashes. Therefore a browser sees a new release at
- * the next load, and requests no file a second time.
+ * Returns the console page. The page names its files by their hashes. Therefore a browser sees a new release at the
+ * next load, and requests no file a second time.
  */
 async function page({ request }: { request: Request }): Promise<Response> {
   made ??= withAddresses(PAGE)
@@ -57,10 +56,9 @@ async function page({ request }: { request: Request }): Promise<Response> {
 }
 
 /**
- * Serves the page of the console and its files. The console page holds no data, because its script loads the data. A
- * sign-in link has its token behind a `#` character. Browsers do not send the part of a URL after `#`, so no server,
- * proxy or log sees the token of a sign-in link. A program that previews links does not use up the token of a sign-in
- * link either.
+ * Serves the page of the console and its files. The page holds no data, because its script loads the data. A sign-in
+ * link has its token behind a `#` character. Browsers do not send this part of a URL, so no server, proxy or log sees
+ * the token. A program that previews links does not use up the token either.
  */
 export function pageRoutes() {
   const open = { detail: openOperation() }

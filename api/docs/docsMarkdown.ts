@@ -7,8 +7,8 @@ import { type OpenApiDocument, type OperationObject, plain } from './openApi.ts'
 export type MarkdownDocs = { pages: ReadonlyMap<string, string>; index: string }
 
 /**
- * Lists the HTTP statuses of errors that every operation of the API can return. The documentation explains each of
- * these HTTP statuses once, on the page of errors.
+ * Lists the HTTP statuses of errors that every operation of the API can return. The documentation explains them only
+ * once, on the page of errors.
  */
 const ANYWHERE = new Set(['401', '408', '415', '500', '503'])
 

@@ -62,7 +62,7 @@ const text = (body: string, type: string): Response =>
 const page = (html: string, policy: string): Response =>
   new Response(html, { headers: { ...PAGE_HEADERS, 'content-security-policy': policy } })
 
-/** Serves pages and files for browsers, which are not part of the documented API. */
+/** Serves pages and files for browsers. They are not part of the documented API. */
 export function docsPageRoutes() {
   const open = { detail: { access: 'public' as const, hide: true } }
   const files = linkedFiles()

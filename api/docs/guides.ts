@@ -1,4 +1,4 @@
-/** Reads the guides in the repository's folder docs. The service serves these guides as web pages. */
+/** Reads the guides in the repository's folder docs. The service serves them as web pages. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 

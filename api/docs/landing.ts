@@ -1,4 +1,7 @@
-/** Sets a strict Content-Security-Policy for the page at `/`, because this page has no script and loads only images. */
+/**
+ * Sets the Content-Security-Policy of the page at `/`. The policy is strict, because this page has no script and loads
+ * only images.
+ */
 export const LANDING_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

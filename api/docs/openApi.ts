@@ -130,7 +130,7 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
 
 /**
  * Returns the schema of a request body with `additionalProperties: false` at each object, because the API refuses
- * unknown fields. Public routes and open bodies accept any field, so their schemas do not change.
+ * unknown fields. Public routes and open bodies accept any field, so their schemas stay as they are.
  */
 function requestSchema(schema: unknown, { access, openBody }: Operation): unknown {
   if (access === 'public' || openBody) return schema
@@ -179,7 +179,8 @@ function errorResponses(method: string, detail: Operation, hooks: Hooks): Record
   const { access, errors = {} } = detail
   // A request with any method but GET may have a body, even if the operation needs no body.
   const readsBody = method !== 'GET'
-  // A public operation without a schema for path and query accepts any parameters, so its URL never causes a 400.
+  // A public operation without a schema for path and query accepts any parameters. Therefore its URL never causes a
+  // 400.
   const isLenient = access === 'public' && hooks.query === undefined && hooks.params === undefined
   const described: Record<number, string | undefined> = {
     400:
@@ -222,7 +223,7 @@ const json = (schema: unknown, example: unknown): Json => ({
 
 /**
  * Returns a TypeBox schema as plain JSON Schema, without symbols and `error` texts. If a schema has the member
- * `openapi`, the OpenAPI document shows this member instead of the schema itself, because some schemas exist only to
+ * `openapi`, the document shows this member instead of the schema. Some schemas need this, because they exist only to
  * check a query string. A property of an object may have the name `openapi` or `error`, because property names are not
  * schema keywords.
  */

@@ -5,9 +5,8 @@ import type { Scope } from '../../shared/scopes.ts'
 
 /**
  * Describes what a caller needs for a route: nothing, any API key, an API key with the named scope, or a console
- * session. The `detail` of the route holds the credential that the route requires. The gate (the checks before every
- * handler), the OpenAPI document and the documentation pages read the required credential from the `detail` of the
- * route.
+ * session. The `detail` of the route holds this requirement. The gate (the checks before every handler), the OpenAPI
+ * document and the documentation pages read it there.
  */
 export type Access = 'public' | 'key' | 'console' | Scope
 
@@ -23,8 +22,7 @@ export type Route = {
   /** Tells whether the request body may hold fields that the schema of the body does not name. */
   openBody?: true
   /**
-   * Holds the maximum number of bytes of a request body for the route. A route without this field has the default limit
-   * on the body size.
+   * Holds the maximum number of bytes of a request body for the route. Without this field, the default limit applies.
    */
   bodyMaxBytes?: number
   /**
@@ -63,8 +61,8 @@ export type Match =
   | { kind: 'none' }
 
 /**
- * Holds the table of all routes of an application. The gate (the checks before every handler) finds the route of a
- * request before Elysia handles the request.
+ * Holds the table of all routes of an application. The gate (the checks before every handler) finds a request's route
+ * in it before Elysia handles the request.
  */
 export class RouteTable {
   readonly #byLength = new Map<number, { pattern: (string | null)[]; route: Route }[]>()
@@ -107,8 +105,8 @@ export class RouteTable {
   }
 
   /**
-   * Returns the HTTP method with which web pages of every origin may request a path. Returns `null` if web pages of
-   * other origins may not request the path.
+   * Returns the HTTP method with which web pages of every origin may request a path. Null means that only pages of this
+   * service may request the path.
    */
   openMethod(path: string): 'GET' | 'POST' | null {
     for (const method of ['GET', 'POST'] as const) {

@@ -54,8 +54,8 @@ const FILES: Readonly<Record<string, { path: string; contentType: string }>> = {
 const loaded = new Map<string, Promise<Asset>>()
 
 /**
- * Returns a file of the API viewer by its name. Returns `undefined` if the API viewer has no such file. The first
- * request for a file reads the file from disk.
+ * Returns a file of the API viewer by its name. Returns `undefined` if there is no such file. The first request for a
+ * file reads it from disk.
  */
 export function findViewerAsset(name: string): Promise<Asset> | undefined {
   const file = Object.hasOwn(FILES, name) ? FILES[name] : undefined

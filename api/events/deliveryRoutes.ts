@@ -37,7 +37,7 @@ const missing = () => notFound('Delivery not found')
 /** Matches the types of events that belong to a message. */
 const OF_MESSAGE = /^(?:message|attachment)\./
 
-/** Returns a webhook delivery in the form that the delivery log shows. */
+/** Returns a webhook delivery in the form that the log of deliveries shows. */
 const toView = (delivery: Delivery) => ({
   deliveryId: delivery.id,
   endpointId: delivery.endpointId,
@@ -114,13 +114,14 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
       ? {}
       : { statuses: status === 'failed' ? (['aborted', 'exhausted'] as const) : [status] }),
     ...(q === undefined ? {} : { url: q }),
-    // A viewer sees only the hosts of webhooks, so a search of a viewer must not reveal the rest of a URL.
+    // A person with the role viewer sees only the hosts of webhooks. Therefore a search by this person must not reveal
+    // the rest of a URL.
     ...(stateOf(request).session?.person.role === 'viewer' ? { hostsOnly: true } : {}),
   }
 }
 
 /**
- * Reads the log of webhook deliveries. A search for an event or in the webhook URLs may read every delivery, so the
+ * Reads the log of webhook deliveries. A search by event or by webhook URL may read every delivery. Therefore the
  * projects run such searches one after another.
  */
 const read = <Result>(
@@ -204,9 +205,9 @@ const withAttempts = async (pool: Pool, delivery: Delivery) => ({
 const SCOPE_OF = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
 
 /**
- * Returns the project of an API key, and the event types that the scopes of the key cover. The field `urlsFor` decides
- * which webhook URLs the key sees in full, and of which URLs it sees only the host. The list of webhooks follows the
- * same rule. @throws {ApiError} 403 if the key covers no event type.
+ * Returns the project of an API key, and the event types that its scopes cover. The field `urlsFor` tells for which
+ * webhooks the key sees the whole URL. Of the other URLs, it sees only the host. The list of webhooks uses the same
+ * field. @throws {ApiError} 403 if the key covers no event type.
  */
 function visibleTo(request: Request): { projectId: string; events: string[]; urlsFor: UrlReader } {
   const { projectId, scopes } = identityOf(request)

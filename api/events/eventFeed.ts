@@ -16,8 +16,8 @@ import { ApiError } from '../http/errors.ts'
 /** Reads the events of one project, beginning at a given event. */
 export type EventReader = {
   /**
-   * Returns the next events of the project in order. Returns an empty list if no event comes before the deadline (a
-   * value of performance.now()), or if the event reader has ended.
+   * Returns the next events of the project in order. The list is empty if no event comes before the deadline (a value
+   * of performance.now()), or if the event reader has ended.
    * @throws the error of the database if the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
@@ -27,17 +27,15 @@ export type EventReader = {
 }
 
 /**
- * Holds the readers of all event streams of a process. One database connection listens for all readers. The process
- * reads each event from the database once, for all event readers of the project.
+ * Holds the readers of all event streams of a process. One database connection listens for all of them. The process
+ * reads each event from the database once for all readers of the project.
  */
 export type EventFeed = {
   /**
    * Opens a reader of a project's events.
-   * @param after is the last event that the client knows. An `after` of `null` asks only for events that happen from
-   * now on.
-   * @returns an event reader, and the event that precedes the first event of this reader. If `missed` is true, the
-   * client may have missed events, because events after `after` are deleted, or because `after` is not an event of this
-   * project's stream.
+   * @param after is the last event that the client knows. Null asks only for events from now on.
+   * @returns an event reader, and the event that precedes the reader's first event. If `missed` is true, the client may
+   * have missed events. Then events after `after` are deleted, or `after` is not an event of this project's stream.
    * @throws {ApiError} 429 if the project has too many event readers.
    */
   open(
@@ -53,24 +51,24 @@ export type EventFeed = {
 
 /**
  * Limits how many events, and how many characters of their data, a reader gets at a time. If a client reads nothing,
- * its event stream keeps the events of the last read in memory. An event of a mail can be 60,000 characters long, so
- * that without the second limit 1,000 such streams would hold 12 GB.
+ * its event stream keeps the events of the last read in memory. An event of a mail can be 60,000 characters long.
+ * Without the second limit, 1,000 such streams would hold 12 GB.
  */
 const READ_AT_ONCE = { limit: 200, chars: 64 * 1024 }
 /**
- * Limits how many event streams and waiting calls a project may keep open, because each stream and each call holds a
- * connection of this process.
+ * Limits how many event streams and waiting calls a project may keep open. Each of them holds a connection of this
+ * process.
  */
 const READERS_MAX = 1_000
 /**
- * Limits how many of a project's events, and how many characters of their data, the process keeps in memory. The events
- * in memory serve event readers that are only a few events behind.
+ * Limits how many of a project's events, and how many characters of their data, the process keeps in memory. These
+ * events serve event readers that are only a few events behind.
  */
 const RECENT_MAX = { limit: 500, chars: 1024 * 1024 }
 
 /**
- * Limits how many milliseconds a new reader waits for the first connection of the event listener. Without this wait,
- * the first connection would end the new reader, because a connection ends all readers that are already open.
+ * Limits how many milliseconds a new reader waits for the first connection of the event listener. Each connection of
+ * the listener ends all open readers. Without the wait, the first connection would end the new reader.
  */
 const CONNECT_WAIT_MS = 5_000
 
@@ -80,7 +78,7 @@ type Reader = { position: bigint; ended: boolean; pause: Pause }
 type Channel = {
   projectId: string
   readers: Set<Reader>
-  /** Holds the newest events of the project without a gap. The last of these events has the sequence number `head`. */
+  /** Holds the newest events of the project without a gap. The last of them has the sequence number `head`. */
   recent: StoredEvent[]
   head: bigint
   /** Tells whether the database may hold events with a sequence number above `head`. */
@@ -91,8 +89,8 @@ type Channel = {
 type Feed = { pool: Pool; channels: Map<string, Channel>; released: boolean }
 
 /**
- * Starts to listen for events. An outage of the database connection loses no event, because the process reads the
- * events of every project with readers again after the outage.
+ * Starts to listen for events. No event is lost if the database connection breaks. After the outage, the process reads
+ * the events of every project with readers again.
  */
 export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): EventFeed {
   const feed: Feed = { pool, channels: new Map(), released: false }
@@ -109,11 +107,11 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // The API key of a client may have changed while the event listener was not connected. Therefore every client must
-      // authenticate again after the event listener has connected.
+      // The API key of a client may have changed while the event listener was not connected. Therefore every client
+      // must authenticate again.
       for (const channel of channels.values()) end(channel)
-      // After a reconnect the event listener may be connected to a restored or promoted database. A restored database
-      // may lack events that the process keeps in memory, so the process forgets the events in its memory.
+      // After a reconnect, the event listener may be connected to a restored or promoted database. Such a database may
+      // lack events that the process keeps in memory, so the process forgets them.
       channels.clear()
       isConnected = true
       connected.resolve()
@@ -157,8 +155,8 @@ async function open(
   after: EventPosition | null,
 ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
   const reader: Reader = { position: 0n, ended: released, pause: createPause() }
-  // From the registration on, the event reader is notified about every event that a transaction commits. The function
-  // `readStream` finds the events that transactions committed before the registration.
+  // From now on, the event reader is notified about every event that a transaction commits. The function `readStream`
+  // finds the events of earlier transactions.
   const channel = channels.get(projectId) ?? newChannel(projectId)
   if (channel.readers.size >= READERS_MAX) {
     const message = `At most ${READERS_MAX} event streams and waits may be open at once`
@@ -175,8 +173,8 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // A newer event here means that the listener is behind. During an outage of the event listener, the database query
-    // of a new reader can find new events before the listener does.
+    // A newer event here means that the event listener is behind. During an outage of the listener, the query of a new
+    // reader can find new events first.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq
@@ -241,8 +239,8 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
   const { events } = covered
     ? { events: within(channel.recent.filter(isAhead), READ_AT_ONCE) }
     : await listEvents(pool, channel.projectId, { after: reader.position, ...READ_AT_ONCE })
-  // A reader skips events that the database has already deleted. If no event after the reader's position is left, the
-  // position moves to the newest known event.
+  // A reader skips events that the database has already deleted. If the database has deleted all events after the
+  // reader's position, the position moves to the newest known event.
   reader.position = events.at(-1)?.seq ?? channel.head
   return events
 }
@@ -258,7 +256,10 @@ async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.head = events.at(-1)?.seq ?? channel.head
 }
 
-/** Returns the first events of a list, up to a limit. Returns at least one event, unless the list is empty. */
+/**
+ * Returns the first events of a list that stay within a limit. The result has at least one event, unless the list is
+ * empty.
+ */
 function within(events: StoredEvent[], { limit, chars }: { limit: number; chars: number }) {
   let total = 0
   let count = 0
@@ -283,7 +284,7 @@ async function findBegin(
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
   // If a restored backup lacks the last event that the client knows, the client continues with the events after the
-  // time of this event, because the client has seen no newer event.
+  // time of this event. The client has seen no newer event.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

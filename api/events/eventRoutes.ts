@@ -16,12 +16,12 @@ import type { Services } from '../http/services.ts'
 import type { EventReader } from './eventFeed.ts'
 
 /**
- * Sets the milliseconds between two keep-alive lines of an event stream. The service sends keep-alive lines, because
- * proxies and clients consider a silent connection dead.
+ * Sets the milliseconds between two keep-alive lines of an event stream. Without such lines, proxies and clients would
+ * consider a silent connection dead.
  */
 const KEEP_ALIVE_MS = 15_000
 /**
- * Holds the value of the `retry` field, which sets how many milliseconds a client waits before the client reconnects.
+ * Holds the value of the `retry` field: the number of milliseconds that a client waits before it reconnects.
  */
 const RETRY_MS = 2_000
 
@@ -63,8 +63,8 @@ export function eventRoutes(services: Services) {
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
       const { reader, begin, missed } = await services.events.open(projectId, last)
-      // The service checks the key again here, because the owner may have replaced the key after the first check and
-      // before the event reader was open.
+      // The service checks the key again here. The owner may have replaced the key after the first check and before the
+      // event reader was open.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()
         throw error
@@ -78,8 +78,8 @@ export function eventRoutes(services: Services) {
         // The header X-Accel-Buffering turns off the buffer of nginx, which would delay the events.
         'x-accel-buffering': 'no',
       }
-      // A HEAD request gets a response without a body. Its response would otherwise wait for the end of the body, and
-      // an event stream has no end.
+      // A HEAD request gets a response without a body. With a body, the response would wait for the end of the event
+      // stream, which never comes.
       if (request.method === 'HEAD') {
         reader.close()
         return new Response(null, { headers })
@@ -154,8 +154,8 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // The event stream begins with an event id, so that a client that disconnects before its first event can
-        // reconnect with this id and misses no event.
+        // The event stream begins with an event id. A client that disconnects before its first event can reconnect with
+        // this id, and then misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },
@@ -164,14 +164,14 @@ function eventStream(
         try {
           events = await reader.next(performance.now() + KEEP_ALIVE_MS)
         } catch {
-          // While the database is unreachable, the service closes the event stream. After the service has closed the
-          // event stream, the client reconnects with its last event id.
+          // While the database is unreachable, the service closes the event stream. The client then reconnects with its
+          // last event id.
           reader.close()
         }
         const lines = events.map((event) => {
           const id = eventId({ seq: event.seq, at: event.createdAt })
-          // If the API key may not see an event, the stream sends only the event's id. With this id, a client that
-          // reconnects continues after the event that the API key may not see.
+          // If the API key may not see an event, the stream sends only the event's id. A client that reconnects with
+          // this id continues after the hidden event.
           if (!types.has(event.type)) return `id: ${id}\n\n`
           return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
         })

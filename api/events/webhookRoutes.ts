@@ -182,8 +182,8 @@ async function list({ pool }: Services, request: Request, query: Static<typeof P
   const { scopes } = identityOf(request)
   const webhooks = page.map((webhook) => {
     const isAllowed = webhook.events.every((type) => scopes.includes(EVENT_SCOPES[type]))
-    // An API key without the scopes for all events of a webhook sees only the origin of the webhook's URL, because the
-    // path or the query is often a secret of the receiver.
+    // An API key without the scopes for all events of a webhook sees only the origin of the webhook's URL. The path or
+    // the query is often a secret of the receiver.
     return isAllowed ? toView(webhook) : { ...toView(webhook), url: new URL(webhook.url).origin }
   })
   return { webhooks, count: page.length, ...next }
@@ -196,7 +196,7 @@ async function change(
   { url, events }: Static<typeof Change>,
 ) {
   requireEventScopes(request, events ?? [])
-  // When a webhook gets a new URL, the new URL receives all events of the webhook. Therefore the API key also needs the
+  // When a webhook gets a new URL, this URL receives all events of the webhook. Therefore the API key also needs the
   // scopes for the events that the webhook already receives.
   const target = await findTarget(services, request, id)
   const changed = await updateProjectWebhook(services.pool, target, {

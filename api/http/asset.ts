@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
 /**
- * Lists the content encodings that a response can have, beginning with the best content encoding (RFC 9110 §12.5.3).
+ * Lists the content encodings that a response can have, the best first (RFC 9110 §12.5.3).
  */
 const ENCODINGS = ['br', 'gzip'] as const
 type Encoding = (typeof ENCODINGS)[number]
@@ -14,8 +14,7 @@ export type Asset = {
   contentType: string
   hash: string
   /**
-   * Holds the compressed bytes of the file. The first request for the file compresses the file outside of the event
-   * loop.
+   * Holds the compressed bytes of the file. The first request for the file makes them, without blocking the event loop.
    */
   packed: Map<Encoding, Promise<Uint8Array<ArrayBuffer>>>
 }
@@ -28,8 +27,8 @@ export const toAsset = (bytes: Uint8Array<ArrayBuffer>, contentType: string): As
 })
 
 /**
- * Sets the quality of brotli compression. The two highest brotli qualities make the script only 2 % smaller, and take
- * ten times as long.
+ * Sets the quality of brotli compression. The two highest qualities make the script only 2 % smaller, and take ten
+ * times as long.
  */
 const BROTLI_QUALITY = 9
 const PACK: Record<Encoding, (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>> = {
@@ -64,8 +63,8 @@ async function pack(asset: Asset, encoding: Encoding): Promise<Uint8Array<ArrayB
 
 const REVALIDATED = 'no-cache'
 /**
- * Holds the cache header for a file with the hash of its bytes in its name. If the bytes of such a file change, the
- * file gets another name.
+ * Holds the cache header for a file whose name contains the hash of its bytes. If the bytes change, the file gets
+ * another name. Therefore caches may keep it for a year.
  */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 
@@ -83,8 +82,8 @@ export async function assetResponse(
   const head: Record<string, string> = {
     'cache-control': REVALIDATED,
     ...headers,
-    // The entity tag contains the encoding, because each content encoding of a file must have a different entity tag
-    // (RFC 9110 §8.8.3).
+    // The entity tag contains the encoding, because each encoding of a file must have a different entity tag (RFC 9110
+    // §8.8.3).
     etag: `"${asset.hash}${encoding === null ? '' : `-${encoding}`}"`,
     ...(isPackable ? { vary: 'accept-encoding' } : {}),
   }

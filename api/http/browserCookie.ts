@@ -1,6 +1,6 @@
 /**
- * Sets the cookie that ties an OAuth consent request, or a sign-in, to the browser that began it. Also sets the cookie
- * that proves in which browser a person has signed in before.
+ * Sets two cookies. One ties an OAuth consent request, or a sign-in, to the browser that began it. The other proves in
+ * which browser a person has signed in before.
  */
 import { randomBytes } from 'node:crypto'
 

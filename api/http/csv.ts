@@ -1,6 +1,6 @@
 /**
- * Writes a line of CSV (RFC 4180). If a spreadsheet would run a field as a formula, the CSV writer puts an apostrophe
- * in front of the field.
+ * Writes a line of CSV (RFC 4180). If a spreadsheet would run a field as a formula, the function puts an apostrophe in
+ * front of the field.
  */
 export function csvLine(fields: readonly unknown[]): string {
   const quoted = fields.map((field) => {

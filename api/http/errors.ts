@@ -47,8 +47,7 @@ export class ApiError extends Error {
 }
 
 /**
- * Makes an error response with status 400. The message of a 400 error names the wrong field and states the rule for the
- * field.
+ * Makes an error response with status 400. Its message names the wrong field and states the rule for it.
  */
 export const badRequest = (message: string) => new ApiError(400, 'bad_request', message)
 
@@ -59,10 +58,12 @@ export class InvalidJsonError extends ApiError {
   }
 }
 
-/** Makes an error response with status 404. The message of a 404 error names the missing object. */
+/** Makes an error response with status 404. Its message names the missing object. */
 export const notFound = (message = 'Not found') => new ApiError(404, 'not_found', message)
 
-/** Makes an error response with status 410 for a message whose bytes the retention of the project has removed. */
+/**
+ * Makes an error response with status 410 for a message whose bytes were removed after the project's retention time.
+ */
 export const originalGone = () =>
   new ApiError(410, 'expired', 'The original of this message is no longer kept')
 
@@ -75,8 +76,8 @@ export const conflict = (message: string) => new ApiError(409, 'conflict', messa
  */
 const DISK_FULL = '53100'
 /**
- * After a write failed for lack of disk space, the service reports the database's disk as full for this many
- * milliseconds.
+ * Sets for how many milliseconds after a write failed for lack of disk space the service reports that the database's
+ * disk is full.
  */
 const DISK_FULL_SHOWN_MS = 10_000
 let diskFullMs = Number.NEGATIVE_INFINITY
@@ -96,7 +97,7 @@ export const isUnavailable = (error: unknown): boolean =>
 
 /**
  * Turns a thrown error into the error that the API client sees. Only an ApiError tells the client more than the request
- * id, because a stack trace, an SQL text or a path would help an attacker.
+ * id. A stack trace, an SQL text or a path would help an attacker.
  */
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error

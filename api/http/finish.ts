@@ -7,19 +7,18 @@ import type { Services } from './services.ts'
 
 const MINUTE_MS = 60_000
 /**
- * If a response has at least this many bytes, Bun may send its head and body separately, because Bun's send buffer
+ * Sets the size in bytes from which Bun may send the head and the body of a response separately. Bun's send buffer
  * holds 16 KB.
  */
 const LARGE_BYTES = 12_000
 /**
- * Matches the media type of JSON responses. No route streams a JSON response, so the body of a JSON response is always
- * one value in memory. Streamed responses have the media type application/jsonl.
+ * Matches the media type of JSON responses. No route streams a JSON response, so its body is always one value in
+ * memory. Streamed responses have the media type application/jsonl.
  */
 const WHOLE_JSON = /^application\/json(?:;|$)/
 
 /**
- * Names the trace span of a request by the pattern of its route. The trace span does not show the path itself, because
- * the path may contain an id of a tenant.
+ * Names the trace span of a request by the pattern of its route. The path itself may contain an id of a tenant.
  */
 export function describe(
   span: Span,
@@ -49,13 +48,12 @@ export function finish(
   const { headers } = response
   headers.set('x-request-id', state.requestId)
   headers.set('x-content-type-options', 'nosniff')
-  // Caches may not store an error of a public route, because the error must not reach other clients from a shared
-  // cache.
+  // Caches may not store an error of a public route. From a shared cache, the error would reach other clients.
   if (state.route?.access !== 'public' || response.status >= 400) {
     headers.set('cache-control', 'no-store')
   }
   if (state.route?.cors === true) headers.set('access-control-allow-origin', '*')
-  // The response to a console request shows no rate limit, because such a request counts towards none.
+  // The response to a console request shows no rate limit, because no rate limit counts such a request.
   const ofConsole = state.route?.path.startsWith('/console') === true
   const budget =
     state.budget ?? (ofConsole ? null : untouchedBudget(config.limits.requestsPerMinute))
@@ -95,7 +93,7 @@ export const preflight = (method: string): Response =>
     },
   })
 
-/** Returns the rate-limit values for a request that counts towards no rate limit. */
+/** Returns the rate-limit values for a request that no rate limit counts. */
 function untouchedBudget(limit: number): Budget | null {
   if (limit === 0) return null
   const resetsAt = new Date((Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS)
@@ -104,10 +102,9 @@ function untouchedBudget(limit: number): Budget | null {
 
 /**
  * Replaces the string in the body of a large JSON response by a stream. If a handler returns its response after an
- * `await`, Bun sends the head of a large response in many system calls (oven-sh/bun pull request 41341). Bun makes one
- * system call for each part of each header of such a response. Bun sends head and body in one system call only if both
- * fit into its send buffer. A response of 25 KB with a string as its body costs 33 system calls and 0.2 ms of CPU. With
- * a direct stream as its body, a response of 25 KB costs two system calls.
+ * `await`, Bun makes one system call for each part of each header of a large response (oven-sh/bun pull request 41341).
+ * Only if head and body fit into its send buffer does Bun send them in one call. A response of 25 KB with a string as
+ * its body costs 33 system calls and 0.2 ms of CPU. With a direct stream, it costs two system calls.
  * @param held makes the body of a response above 256 KB, and counts its memory until the client has read it.
  */
 export async function sendLargeAtOnce(

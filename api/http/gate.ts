@@ -24,22 +24,21 @@ export type Budget = { limit: number; remaining: number; resetsAt: Date }
 export const MCP_PATH = '/mcp'
 
 /**
- * Holds the first part of the paths of the x402 facilitator routes, which have a separate request limit. With separate
- * limits, a seller's sales do not use up the request limit of the project. The other calls of the project do not use up
- * the limit of the facilitator routes.
+ * Holds the first part of the paths of the x402 facilitator routes, which have a separate request limit. Therefore a
+ * seller's sales and the other calls of the project cannot use up each other's limit.
  */
 const FACILITATOR = '/v0/x402/'
 /**
- * Holds the path of redeem calls, on which the gate counts the calls, and the handler counts the payments. The gate
- * cannot count payments, because it has not read the payment header, and a stranger can make a paywall forward any
- * header.
+ * Holds the path of redeem calls. The gate (the checks before every handler) counts the calls, and the handler counts
+ * the payments. The gate cannot count payments, because it has not read the payment header. Anybody can make a paywall
+ * forward any header.
  */
 export const REDEEM_PATH = '/v0/payments/redeem'
 
 /**
- * Maps paths to their separate rate windows. A paywall calls these paths for each request that a stranger sends to the
- * seller. With a shared rate window, such requests would use up the calls that the seller needs to redeem payments and
- * to read mail.
+ * Maps paths to their separate rate windows. A paywall calls these paths for each request of a buyer, and anybody can
+ * send such requests. With a shared rate window, they would use up the calls that the seller needs to redeem payments
+ * and to read mail.
  */
 const PAYWALL_WINDOWS: Partial<Record<string, RateWindow>> = {
   '/v0/payments/challenge': ':challenge',
@@ -55,8 +54,8 @@ const UNAUTHORIZED = {
 } as const
 
 /**
- * Reports that the gate (the checks before every handler) refuses a request, and holds the values of its X-RateLimit
- * headers.
+ * Reports that the gate (the checks before every handler) refuses a request. The error holds the values of the
+ * X-RateLimit headers.
  */
 export class GateRefusal extends Error {
   readonly error: ApiError
@@ -70,8 +69,8 @@ export class GateRefusal extends Error {
 
 /**
  * Checks first the API key of a request, then the rate limit of the key, and then its scope.
- * @returns the identity of the API key, and the number of requests that its rate limit still allows. The value `null`
- * in place of this number means that the rate limit is turned off.
+ * @returns the identity of the API key, and the number of requests that its rate limit still allows. Null in place of
+ * this number means that the rate limit is off.
  * @throws {GateRefusal} 401 for a wrong API key, 403 for a missing scope, 429 if the caller exceeds the rate limit.
  */
 export async function admit(
@@ -98,9 +97,8 @@ export async function admit(
     : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason
-    // The gate (the checks before every handler) does not count a request to the MCP endpoint without an API key as a
-    // wrong key. A chat host sends a request without a key to learn how to sign in, and all users of the host share its
-    // IP addresses.
+    // A request to the MCP endpoint without an API key does not count as a request with a wrong key. A chat host sends
+    // such a request to learn how to sign in, and all users of the host share its IP addresses.
     if (path === MCP_PATH && reason === 'header' && isOAuthOn(config.http.baseUrl)) {
       throw new GateRefusal(unauthorized(reason, mcpChallenge(config)), null)
     }
@@ -124,8 +122,8 @@ export async function admit(
 }
 
 /**
- * Returns the limit that a request counts towards. The first redeem calls of a minute count towards the limit of new
- * payments, and the later calls towards the limit of all redeem calls.
+ * Returns the limit that counts a request. The first redeem calls of a minute count as new payments. The later calls
+ * count only towards the higher limit of all redeem calls.
  */
 function limitOf(path: string, { used }: Usage, limits: Config['limits']): number {
   if (path.startsWith(FACILITATOR)) return limits.facilitatorRequestsPerMinute
@@ -134,7 +132,7 @@ function limitOf(path: string, { used }: Usage, limits: Config['limits']): numbe
 }
 
 /**
- * Checks an admitted API key or OAuth token again, and does not count the request again.
+ * Checks an admitted API key or OAuth token again, without counting the request again.
  * @param authorization is the Authorization header of the request.
  * @returns the identity with the scopes that the caller still has.
  * @throws {ApiError} 401 if the key or the token is revoked, or if the token has expired, 403 if the caller has lost
@@ -161,8 +159,7 @@ export async function admitAgain(
 
 /**
  * Counts each call after the first in an HTTP request with several calls (an MCP batch) as a separate request.
- * @throws {GateRefusal} 429 if the calls exceed the rate limit. If the calls exceed the rate limit, the service
- * executes none of the calls in the HTTP request.
+ * @throws {GateRefusal} 429 if the calls exceed the rate limit. The service then executes none of the calls.
  */
 export async function countFurther(
   { gatePool, config }: Services,
@@ -177,8 +174,8 @@ export async function countFurther(
 }
 
 /**
- * Makes an error response with status 401. The 401 response to a request without an API key holds no error code (RFC
- * 6750 §3.1).
+ * Makes an error response with status 401. If the request had no API key, the response holds no error code (RFC 6750
+ * §3.1).
  */
 function unauthorized(reason: keyof typeof UNAUTHORIZED, challenge: string): ApiError {
   const fault =
@@ -199,8 +196,8 @@ const mcpChallenge = ({ http: { baseUrl }, oauthPurseScopes }: Config): string =
     : ''
 
 /**
- * Returns the OAuth access token of an Authorization header. Returns `null` if the header holds no access token. An
- * Authorization header without an access token may hold an API key.
+ * Returns the OAuth access token of an Authorization header. Returns `null` if the header holds none, for example
+ * because it holds an API key.
  */
 function bearerToken(authorization: string | null): string | null {
   const token = authorization === null ? undefined : /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
@@ -209,7 +206,7 @@ function bearerToken(authorization: string | null): string | null {
 
 /**
  * Admits an OAuth client to the MCP endpoint. The gate (the checks before every handler) does not count requests with
- * invalid OAuth tokens, because nobody guesses 256 bits and every token expires.
+ * invalid OAuth tokens. Nobody can guess their 256 bits, and every valid client sends an expired token at some time.
  */
 async function admitToken({ gatePool, reads, config }: Services, token: string) {
   const found = await authenticateToken(gatePool, token, reads)
@@ -218,7 +215,7 @@ async function admitToken({ gatePool, reads, config }: Services, token: string) 
   if (budget !== null && found.usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
-  // If the operator stops offering a scope, valid OAuth tokens also lose this scope.
+  // If the operator stops to offer a scope, valid OAuth tokens also lose this scope.
   const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
   const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
   return {
@@ -248,8 +245,8 @@ async function refuseUnauthorized(
 
 /**
  * Counts a failed sign-in to the console. Failed sign-ins and wrong API keys of the same IP address share one count.
- * @param subject is the name under which failed sign-ins of the caller's network are counted, as `networkSubject`
- * returns it.
+ * @param subject is the name under which the service counts failed sign-ins of the caller's network, as
+ * `networkSubject` returns it.
  * @throws {ApiError} 429 if the address exceeds the limit of failed sign-ins.
  */
 export async function countFailedSignIn(
@@ -263,7 +260,7 @@ export async function countFailedSignIn(
 }
 
 /**
- * Counts a request that a person sends to the console in all sessions of the person.
+ * Counts a request that a person sends to the console. All sessions of the person share the count.
  * @throws {ApiError} 429 if the person exceeds the limit.
  */
 export async function countConsoleRequest(

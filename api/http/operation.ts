@@ -23,8 +23,7 @@ export type Operation = {
     | 'Service'
   access: Access
   /**
-   * Holds the maximum number of bytes of the request body for the route. A route without this field has the default
-   * limit on the body size.
+   * Holds the maximum number of bytes of the request body for the route. Without this field, the default limit applies.
    */
   bodyMaxBytes?: number
   /**
@@ -34,8 +33,8 @@ export type Operation = {
   /** Names a scope of API keys. Only an API key with the named scope allows a body larger than the default limit. */
   largeScope?: Scope
   /**
-   * Tells whether web pages of every origin may read the response, because the response is public. Only a GET route may
-   * have such a response.
+   * Tells whether web pages of every origin may read the response. Only a GET route with a public response may set this
+   * field.
    */
   cors?: true
   /** Tells whether the request body is an HTML form. The form `pairs` keeps each field that occurs twice. */
@@ -49,7 +48,7 @@ export type Operation = {
    * defines the body.
    */
   openBody?: true
-  /** Tells whether the route accepts an `Idempotency-Key`, or refuses a request without this header. */
+  /** Tells whether the route accepts an `Idempotency-Key`, or even requires one. */
   idempotencyKey?: true | 'required'
   success: {
     status: number
@@ -60,20 +59,19 @@ export type Operation = {
     contentType?: string
   }
   /**
-   * Describes a second success status of the route. A response with the second success status has the same body as a
-   * response with the first success status, or has no body if the second status is 204.
+   * Describes a second success status of the route. Its response has the same body as the first, or no body if the
+   * status is 204.
    */
   alsoAnswer?: { status: number; description: string }
   /** Holds an example of the request body for the documentation. */
   requestExample?: unknown
-  /** Describes the errors of this route, but not the errors that all routes with the same access have in common. */
+  /** Describes the errors of this route. It omits the errors that all routes with the same access have in common. */
   errors?: Partial<Record<400 | 401 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
 }
 
 /**
- * Returns the `detail` of a route. Elysia types the `detail` as an OpenAPI operation. The gate (the checks before every
- * handler) reads the access and the body limit from the `detail`. The OpenAPI document takes the other fields of the
- * `detail`.
+ * Returns the `detail` of a route, which Elysia types as an OpenAPI operation. The gate (the checks before every
+ * handler) reads the access and the body limit from the `detail`. The OpenAPI document takes the other fields.
  */
 export const operation = (described: Operation) => described as unknown as { summary: string }
 
@@ -96,7 +94,7 @@ const PageToken = t.String({
 /** Describes the query of a paged list. */
 export const PageQuery = t.Object({ limit: t.Optional(Limit), pageToken: t.Optional(PageToken) })
 
-/** Describes a query parameter of a list. Each returned row contains the text of this parameter. */
+/** Describes a query parameter that filters a list by text. Each returned row contains this text. */
 export const PartOf = (what: string) =>
   t.Optional(
     t.String({

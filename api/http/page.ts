@@ -35,8 +35,8 @@ export function nextPage<Row extends { row: bigint }>(
 }
 
 /**
- * Cuts the rows from a database query to the size of a page. The query for a page reads one row more than `limit`. If
- * this additional row exists, the list has a next page.
+ * Cuts the rows from a database query to the size of a page. The query reads one row more than `limit`. If this row
+ * exists, the list has a next page.
  */
 export function cutPage<Row extends { row: bigint }>(
   found: readonly Row[],

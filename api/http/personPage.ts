@@ -32,8 +32,8 @@ export const sayingHtml = (title: string, text: string): string =>
   pageHtml(title, `<p>${escaped(text)}</p>`)
 
 /**
- * Sets the Content-Security-Policy of the pages that a person opens without the console. The pages that a person opens
- * without the console load only their style and run no script, because a page may hold words of strangers.
+ * Sets the Content-Security-Policy of the pages that a person opens without the console. Such a page may hold text of
+ * unauthenticated senders. Therefore it loads only its style and runs no script.
  */
 const POLICY = [
   "default-src 'none'",
@@ -47,8 +47,7 @@ const POLICY = [
 ].join('; ')
 
 /**
- * Returns the HTTP response with a page for a person. Caches must not store the page, because the link of the page may
- * be a secret.
+ * Returns the HTTP response with a page for a person. Caches must not store the page, because its link may be a secret.
  */
 export const personPage = (
   html: string,

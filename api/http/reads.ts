@@ -10,20 +10,19 @@ type Server = { pool: Pool; searches: Searches }
 
 /**
  * Decides which database server executes the read queries of lists. A read runs on the replica if the replica has
- * already replayed everything that the project wrote. If the replica has not replayed everything that the project
- * wrote, the read runs on the primary.
+ * already replayed everything that the project wrote. Otherwise the read runs on the primary.
  */
 export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
   /**
    * Records the position in the database's write-ahead log up to which a project has written. The caller awaits this
-   * function before it answers a request that may have written to the database. The function never throws, because the
-   * database change is already made, and an error would make the client repeat the change.
+   * function before it answers a request that may have written. The function never throws. The change is already made,
+   * and an error would make the client repeat it.
    */
   wrote(projectId: string): Promise<void>
   /**
-   * Tells whether the gate (the checks before every handler) must read the position in the write-ahead log up to which
-   * the project has written.
+   * Tells whether the gate (the checks before every handler) must read up to which position in the write-ahead log the
+   * project has written.
    */
   needsWritten: boolean
   stop(): Promise<void>
@@ -41,8 +40,8 @@ export const primaryReads = (primary: Server): Reads => ({
 })
 
 /**
- * Runs reads on the replica while the replica is not too far behind the primary. The service repeats a failed read on
- * the primary, because the replica may be unreachable, or its replay may cancel a long read.
+ * Runs reads on the replica while it is not too far behind the primary. If a read on the replica fails, the service
+ * repeats it on the primary. The replica may be unreachable, or its replay may cancel a long read.
  */
 export function replicaReads({
   primary,
@@ -54,21 +53,20 @@ export function replicaReads({
   replica: Server
   /**
    * Returns the position in the write-ahead log up to which the request's project has written. A database server may
-   * answer the request only after it has reached this position in the write-ahead log. Returns `null` if any database
-   * server may answer the request.
+   * answer the request only after it has reached this position. Null means that any server may answer.
    */
   writtenTo: (request: Request) => Lsn | null
   log: Logger
 }): Reads {
   /**
-   * Holds the position in the write-ahead log that the replica has reached. The position is `null` while the service
-   * does not use the replica.
+   * Holds the position in the write-ahead log that the replica has reached. Null means that the service does not use
+   * the replica at the moment.
    */
   let replayed: Lsn | null = null
   let stopping = false
   /**
-   * Holds the projects of which the database has not yet recorded a write. Until the database has recorded the write,
-   * the primary executes the reads of such a project.
+   * Holds the projects whose last write the database has not recorded yet. Until then, the primary executes the reads
+   * of such a project.
    */
   const unrecorded = new Map<string, object>()
   const recordAgain = async () => {
@@ -77,7 +75,7 @@ export function replicaReads({
       primary.pool,
       writes.map(([projectId]) => projectId),
     )
-    // A project may have written again in the meantime, and then the project stays in `unrecorded`.
+    // The project may have written again in the meantime. It then stays in `unrecorded`.
     for (const [projectId, write] of writes) {
       if (unrecorded.get(projectId) === write) unrecorded.delete(projectId)
     }

@@ -13,15 +13,15 @@ export type RequestState = {
   /** Identifies the HTTP request in the log and in `X-Request-Id`. */
   requestId: string
   /**
-   * Holds the IP address of the caller, which is not the address of a trusted proxy. The caller's address is empty
-   * until the gate (the checks before every handler) has run.
+   * Holds the IP address of the caller, and not that of a trusted proxy. It is empty until the gate (the checks before
+   * every handler) has run.
    */
   clientAddress: string
   route: Route | null
   budget: Budget | null
   /**
-   * Holds the count of the rate limit that the gate (the checks before every handler) made for this request. The value
-   * is `null` if the request counts towards no rate limit, or if a handler has taken over the count.
+   * Holds the count of the rate limit that the gate (the checks before every handler) made for this request. Null means
+   * that no rate limit counts the request, or that a handler counts it instead.
    */
   usage: Usage | null
   /**
@@ -37,21 +37,20 @@ export type RequestState = {
   /** Holds the error that caused an HTTP response with a status of 500 or more. */
   error: unknown
   /**
-   * Holds a position in the write-ahead log that comes after everything that the caller's project has written. Only a
-   * replica that has reached this position in the write-ahead log may answer the request. The position is `null` if any
-   * replica may answer the request.
+   * Holds a position in the write-ahead log behind everything that the caller's project has written. Only a replica
+   * that has reached this position may answer the request. Null means that any replica may answer.
    */
   writtenTo: Lsn | null
   /**
-   * Tells that the request changes nothing, although its HTTP method is POST. So a replica may answer the reads of the
-   * request, and the later reads of the project need not wait for the replica.
+   * Tells that the request changes nothing, although its HTTP method is POST. A replica may then answer its reads, and
+   * later reads of the project need not wait for the replica.
    */
   onlyReads: boolean
   /** Counts the bytes of the request body that have already arrived. */
   bodyBytes: number
   /**
    * Checks again whether the caller may use the route, because the caller may have lost its rights while the body
-   * arrived. The value is `null` for a route that everybody may use.
+   * arrived. Null means that everybody may use the route.
    */
   admitAgain: (() => Promise<void>) | null
 }
@@ -92,7 +91,7 @@ export function stateOf(request: Request): RequestState {
 export const mayWrite = (request: Request): boolean =>
   request.method !== 'GET' && request.method !== 'HEAD' && !stateOf(request).onlyReads
 
-/** Sets the duration of a read after which the service checks its caller again. */
+/** Sets the duration in milliseconds of a read after which the service checks its caller again. */
 const LATE_MS = 1_000
 
 /** Tells whether a read has lasted over a second. After such a read, the service checks the caller's key again. */
@@ -106,8 +105,8 @@ export const widestNetwork = (request: Request): string =>
 export const isStranger = (request: Request): boolean => stateOf(request).route?.access === 'public'
 
 /**
- * Returns the project or the platform key that a read of data counts towards, with the route of the read. A read of a
- * public document counts towards the network of its caller. Returns null for a request that may change data.
+ * Returns the project or the platform key whose limit counts a read of data, with the route of the read. For a public
+ * document, the network of the caller counts instead. Returns null for a request that may change data.
  */
 export function readerOf(request: Request): Reader | null {
   const { identity, route } = stateOf(request)
@@ -133,8 +132,8 @@ export type Caller = Actor & {
   /** Tells whether the caller is a person at the console. */
   isOwner: boolean
   /**
-   * Tells whether the mail of this caller must wait for the owner's approval. When the owner connected an app to the
-   * project, the owner decided that the app's mail waits for approval.
+   * Tells whether the mail of this caller must wait for the owner's approval. An owner who connects an app to the
+   * project decides whether the app's mail must wait.
    */
   holdsMail: boolean
 }

@@ -38,8 +38,8 @@ import { isStranger, mayWrite, readerOf, stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
 /**
- * Sets the maximum number of bytes of a request body that Bun accepts. Bun's limit is above the body limit of every
- * route. Therefore a client gets the error response of this service, and not the error response of Bun.
+ * Sets the maximum number of bytes of a request body that Bun accepts. It is above the body limit of every route.
+ * Therefore a client gets this service's error response instead of Bun's.
  */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 /**
@@ -49,13 +49,13 @@ const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 export const IDLE_TIMEOUT_S = 150
 const DRAIN_POLL_MS = 20
 /**
- * After the process begins to stop, clients may still read large responses for this many milliseconds. The limit is
- * shorter than the limit for the whole stop of the process (shared/process/service.ts).
+ * Sets for how many milliseconds clients may still read large responses after the process begins to stop. The whole
+ * stop of the process may last longer (shared/process/service.ts).
  */
 const READ_ON_MS = 12_000
 /**
- * Sets the maximum number of milliseconds of one SQL statement of an API request. The time limit of a statement is
- * short, because an API caller waits for every statement.
+ * Sets the maximum number of milliseconds of one SQL statement of an API request. It is short, because an API caller
+ * waits for every statement.
  */
 const STATEMENT_TIMEOUT_MS = 10_000
 
@@ -63,7 +63,7 @@ const STATEMENT_TIMEOUT_MS = 10_000
 const SEARCH_TIMEOUT_MS = 3_000
 /**
  * Sets which part of the database connections is reserved. One in POOL_PART connections serves only the authentication
- * of requests, and one in POOL_PART connections serves only searches.
+ * of requests. Another one in POOL_PART serves only searches.
  */
 const POOL_PART = 5
 
@@ -74,9 +74,9 @@ const POOL_PART = 5
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 
 /**
- * Sets how many outgoing mails the service writes to the database in one batch. The service collects one batch of mails
- * while another batch commits. With 64 callers, PostgreSQL uses only a third of the CPU time for each mail if the mails
- * are written in batches. A new batch of mails starts even if an earlier batch is slow or waits for a lock.
+ * Sets how many outgoing mails the service writes to the database in one batch. The service collects one batch while
+ * another batch commits. With 64 callers, PostgreSQL then uses only a third of the CPU time for each mail. A new batch
+ * starts even if an earlier batch is slow or waits for a lock.
  */
 const SEND_BATCHING = {
   batchMax: 200,
@@ -86,8 +86,8 @@ const SEND_BATCHING = {
 }
 
 /**
- * Sets how the service combines lookups of API keys and reads of the vault in batches. The service collects one batch
- * of reads while another batch runs.
+ * Sets how the service combines look-ups of API keys and reads of the vault in batches. It collects one batch while
+ * another batch runs.
  */
 const KEY_BATCHING = { batchMax: 200, parallel: 2 }
 
@@ -143,9 +143,8 @@ export function startApi(
       : replicaReads({
           primary,
           replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
-          // Both reads of a person at the console and reads of a request that writes go to the primary. A person must
-          // see each change at once, also a change that a link or an agent made. A request that writes must see its own
-          // changes.
+          // Reads of a person at the console, and reads of a request that writes, go to the primary. A person must see
+          // each change at once, also a change by a link or an agent. A request that writes must see its own changes.
           writtenTo: (request) => {
             const { session, writtenTo } = stateOf(request)
             return session === null && !mayWrite(request) ? writtenTo : UNREACHABLE
@@ -237,7 +236,7 @@ export function startApi(
       waiters.release()
       events.release()
       while (inFlight > 0) await Bun.sleep(DRAIN_POLL_MS)
-      // An export can take hours, so the stop of the process does not wait for running exports.
+      // An export can take hours. Therefore the stop of the process does not wait for it.
       while (server.pendingRequests > exports.size() && performance.now() < deadlineMs) {
         await Bun.sleep(DRAIN_POLL_MS)
       }
@@ -258,8 +257,8 @@ export function startApi(
 }
 
 /**
- * Holds the memory of a large response to a read until the client has read the response. A response to a change is not
- * held, because a refusal would hide a change that was made.
+ * Holds the memory of a large response to a read until the client has read it. The function does not hold a response to
+ * a change, because a refusal for lack of memory would hide the change.
  */
 async function heldAnswer(
   { answers, loopTime }: { answers: HeldAnswers; loopTime: LoopTime },
@@ -270,11 +269,11 @@ async function heldAnswer(
   if (reader === null) return await sendLargeAtOnce(answered)
   try {
     return await sendLargeAtOnce(answered, (bytes) => {
-      // The service has already done the work, so the time counts even if the response is then refused for lack of
-      // memory.
+      // The time counts even if the service then refuses the response for lack of memory, because the work is already
+      // done.
       loopTime.countJson(reader, bytes.length)
-      // The memory of a stranger's response is not counted, because a stranger reads only public documents, whose pages
-      // have a few megabytes at most.
+      // The memory of a response without a key is not counted. Callers without a key read only public documents, whose
+      // pages have a few megabytes at most.
       if (isStranger(request)) return Promise.resolve(new Uint8Array(bytes))
       return answers.body(reader.sharer, bytes.length, async () => bytes)
     })

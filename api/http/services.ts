@@ -32,15 +32,15 @@ export type Services = {
   config: Config
   pool: Pool
   /**
-   * Holds the database connections that only the authentication of requests uses. Therefore the gate (the checks before
-   * every handler) can check and count an API key even while `pool` has no free connection.
+   * Holds the database connections that only the authentication of requests uses. With them, the gate (the checks
+   * before every handler) can check and count an API key even while `pool` has no free connection.
    */
   gatePool: Pool
   /** Finds API keys in the database, and counts their requests. */
   keys: Batcher<WantedKey, FoundKey | null>
-  /** Stores and reads large mail contents. */
+  /** Stores and reads large contents of mail. */
   blobs: Blobs
-  /** Limits the memory of large contents until the clients have read them. */
+  /** Limits the memory of large contents (such as mails) until the clients have read them. */
   answers: HeldAnswers
   /** Caches the reviews of the held mails that people have read most recently. */
   reviews: RecentReviews
@@ -59,21 +59,21 @@ export type Services = {
   sendBatcher: Batcher<SendIntent, SendOutcome>
   /**
    * Finds the recipients to whom the service refuses to send a mail, and tells whether the project has enough storage
-   * left for the mail.
+   * left for it.
    */
   policies: Batcher<WantedRecipients, SendPolicy>
   /** Reads sellers and the resources that they sell. */
   sales: Batcher<WantedSale, Sale>
   /**
-   * Stores the signed authorizations of payments as claims. Returns `true` if the claim is new, and `false` if an
-   * earlier claim already stores the same authorization.
+   * Stores the signed authorization of a payment as a claim on its settlement. Returns `true` if the claim is new, and
+   * `false` if an earlier claim already stores the same authorization.
    */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
   /**
-   * Grants the first caller the right to serve a paid resource. Returns `true` for the first caller that requests the
-   * grant of a payment, and `false` for later callers.
+   * Grants the first caller the right to serve a paid resource. Returns `true` for the first caller, and `false` for
+   * later callers with the same payment.
    */
   grants: Batcher<WantedGrant, boolean>
   /** Counts the payment challenges and the refused payments of each endpoint and day. */
@@ -93,7 +93,7 @@ export type Services = {
   browserProofs: Macs
   /**
    * Holds the keys that authenticate the state that MCP clients carry between calls, one for each master key. The first
-   * key authenticates new states. Each key has 32 bytes and is the same in every process.
+   * key authenticates new states. Each key has 32 bytes, and all processes have the same keys.
    */
   stateKeys: readonly Uint8Array[]
   /** Returns the key that signs x402 offers. Returns `null` if no worker has published a key for signing offers. */

@@ -4,8 +4,8 @@ import { CHANGES_CHANNEL } from '../../sql/changes.ts'
 import { subscribe } from '../../sql/listen.ts'
 
 /**
- * Waits for changes of one database row. The caller starts to watch the database row before the caller reads the row,
- * so that the caller misses no change.
+ * Waits for changes of one database row. The caller starts to watch the row before it reads the row, so that it misses
+ * no change.
  */
 type Watch = {
   /**
@@ -25,7 +25,7 @@ export type Waiters = {
   /** Returns the number of waiting HTTP requests. */
   size(): number
   /**
-   * Ends every wait for a row change when the process stops. Each of these waits ends as if its deadline had passed.
+   * Ends every wait for a row change when the process stops. Each wait ends as if its deadline had passed.
    */
   release(): void
   stop(): Promise<void>
@@ -34,8 +34,8 @@ export type Waiters = {
 type Waiting = { dirty: boolean; pause: Pause }
 
 /**
- * Starts to listen for changed rows. After the database connection was lost, every waiting request reads its row again,
- * so that no change is missed.
+ * Starts to listen for changed rows. After a lost database connection, every waiting request reads its row again, so
+ * that it misses no change.
  */
 export function startWaiters(databaseUrl: string, log: Logger): Waiters {
   const waiting = new Map<string, Set<Waiting>>()

@@ -81,8 +81,8 @@ const REVOKE = operation({
 })
 
 /**
- * Serves the routes that create and revoke inbound secrets. With an inbound secret, a mail service delivers the mail of
- * one domain over HTTP. The process of the SMTP listener receives the mail that is delivered over HTTP.
+ * Serves the routes that create and revoke inbound secrets. With such a secret, a mail service delivers the mail of one
+ * domain over HTTP. The process of the SMTP listener, and not this API, receives this mail.
  */
 export function inboundRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/platform/domains' })

@@ -7,7 +7,7 @@ import { methodOf } from './methodOf.ts'
 import { answerModern } from './modernServer.ts'
 import { type Connection, createMcpServer } from './server.ts'
 
-/** Answers the JSON-RPC message or batch of one HTTP request. Each HTTP request gets its own MCP server object. */
+/** Answers the JSON-RPC message or batch of one HTTP request. Each HTTP request has its own MCP server object. */
 export async function exchange(
   request: Request,
   body: object,
@@ -17,8 +17,8 @@ export async function exchange(
   if (lacksVersion(body)) return versionMissing(body)
   const mcp = createMcpServer(connection)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  // The type cast is needed under exactOptionalPropertyTypes, because the transport class of the MCP SDK does not
-  // satisfy the SDK's own interface.
+  // The type cast is needed under exactOptionalPropertyTypes. The transport class of the MCP SDK does not satisfy the
+  // SDK's own interface.
   await mcp.connect(transport as Transport)
   try {
     const response = await transport.handleRequest(request, { parsedBody: body })
@@ -29,8 +29,8 @@ export async function exchange(
 }
 
 /**
- * Puts the answer to a batch into an array (JSON-RPC 2.0 §6). The MCP SDK returns the answer without an array if the batch
- * contains a single call.
+ * Puts the answer to a batch into an array (JSON-RPC 2.0 §6). For a batch with a single call, the MCP SDK returns the
+ * answer without an array.
  */
 async function asList(response: Response): Promise<Response> {
   const text = await response.text()
@@ -38,8 +38,8 @@ async function asList(response: Response): Promise<Response> {
 }
 
 /**
- * Tells whether an `initialize` request names no MCP version. For an `initialize` request without a version, the MCP
- * SDK would return the error code of an internal error.
+ * Tells whether an `initialize` request names no MCP version. For such a request, the MCP SDK would return the code of
+ * an internal error.
  */
 const lacksVersion = (body: object): boolean =>
   methodOf(body) === 'initialize' &&

@@ -5,8 +5,8 @@ import { parseMcpConfig } from '../../shared/config/mcpConfig.ts'
 import { relay } from './relay.ts'
 
 /**
- * Starts the MCP server over stdio (`bun run mcp`). The MCP server writes MCP messages to stdout, and therefore writes
- * every other output to stderr.
+ * Starts the MCP server over stdio (`bun run mcp`). It writes MCP messages to stdout, and therefore every other output
+ * to stderr.
  */
 try {
   const config = parseMcpConfig(process.env)

@@ -23,8 +23,7 @@ const BATCH_MAX = 20
 const PARSE_ERROR = -32_700
 
 /**
- * Loads the MCP SDKs only at the first MCP request of a process, because the MCP SDKs cost 13 MB of memory and 0.1 s of
- * CPU.
+ * Loads the MCP SDKs only at the first MCP request of a process. They cost 13 MB of memory and 0.1 s of CPU.
  */
 const loadExchange = () => import('./exchange.ts')
 
@@ -34,8 +33,7 @@ const Query = t.Object({
 
 /**
  * Serves MCP over Streamable HTTP without sessions. Each HTTP request gets a new MCP server object, so any API process
- * can answer the request. The HTTP methods GET and DELETE belong to MCP sessions, so these methods return 405 to a
- * caller with a valid key.
+ * can answer it. GET and DELETE belong to MCP sessions, so they return 405 to a caller with a valid key.
  */
 export function mcpRoutes(services: Services) {
   return new Elysia()
@@ -61,8 +59,8 @@ const DETAIL = {
 } as const
 
 /**
- * Refuses MCP session requests only after the gate (the check of the API key), because a host with a wrong key must get
- * a 401 first.
+ * Refuses requests for MCP sessions only after the gate (the check of the API key). A host with a wrong key must get a
+ * 401 first.
  */
 function refuseSession(): never {
   throw new ApiError(405, 'method_not_allowed', 'MCP has no sessions here: use POST', {
@@ -97,8 +95,7 @@ async function answer(
     projectId,
     inboxAddress,
     caller: callerOf(request),
-    // A caller with OAuth gets names with underscores, because an MCP host with OAuth refuses a tool name that contains
-    // a dot.
+    // A caller with OAuth gets tool names with underscores, because an MCP host with OAuth refuses a name with a dot.
     naming: names ?? (kind === 'oauth' ? ('underscore' as const) : ('dotted' as const)),
     request,
   })
@@ -106,8 +103,8 @@ async function answer(
 
 /**
  * Asks an MCP host to request an additional scope from the owner (RFC 6750 §3.1), if the owner can grant this scope on
- * the consent page. The WWW-Authenticate challenge lists both the scopes that the host has and the missing scope,
- * because some MCP hosts forget the scopes that they have.
+ * the consent page. The challenge in WWW-Authenticate lists both the present scopes and the missing scope, because some
+ * hosts forget their present scopes.
  * @throws {ApiError} 403 with the missing scope in the header WWW-Authenticate.
  */
 function requireScope(
@@ -132,7 +129,7 @@ function toolOf(call: object): Tool | undefined {
 
 /**
  * Prevents DNS rebinding, by which a page of another site could reach an MCP server on the user's machine (MCP,
- * Streamable HTTP, security warning). Programs send no Origin header, but browsers always send an Origin header.
+ * Streamable HTTP, security warning). Browsers always send an Origin header, but other programs never do.
  */
 function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
   if (origin === null || !URL.canParse(origin)) return
@@ -145,7 +142,7 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 
 /**
  * Reads the JSON-RPC message or batch of an HTTP request.
- * @returns the JSON-RPC messages that need a response, or `null` if no JSON-RPC message needs a response.
+ * @returns the JSON-RPC messages that need a response. Null means that no message needs one.
  * @throws {ApiError} 400 for a body that is not a JSON-RPC message.
  */
 function readMessages(value: unknown, version: string | null): object | null {
@@ -162,8 +159,8 @@ function readMessages(value: unknown, version: string | null): object | null {
 }
 
 /**
- * Returns the response to a request body that is not JSON (JSON-RPC 2.0 §5.1). The response has no request id, because
- * the id is unknown.
+ * Returns the response to a request body that is not JSON (JSON-RPC 2.0 §5.1). The request id in it is null, because
+ * nobody can read the id.
  */
 export function parseError(): Response {
   const error = {
@@ -174,9 +171,9 @@ export function parseError(): Response {
 }
 
 /**
- * Tells whether a JSON-RPC message cancels a request. The service keeps no MCP sessions, so a message cannot cancel a
- * request of another connection. If a message cancelled a request of the same batch, the transport of the MCP SDK would
- * wait forever for the response to the cancelled request.
+ * Tells whether a JSON-RPC message cancels a request. The service keeps no MCP sessions, so such a message cannot
+ * cancel a request of another connection. If it cancelled a request of the same batch, the MCP SDK's transport would
+ * wait for ever for the response to this request.
  */
 const isCancellation = (message: unknown): boolean =>
   methodOf(message) === 'notifications/cancelled'

@@ -1,19 +1,19 @@
 /**
  * Serves MCP 2026-07-28, in which each request is independent. The `_meta` and the headers of each request name the MCP
- * version and the client, and `server/discover` replaces `initialize`.
+ * version and the client. The method `server/discover` replaces `initialize`.
  */
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { afterOwner, type HeldCall, heldCalls, linkForOwner } from './ownerLink.ts'
 import { type Connection, callTool, instructionsFor, listedTools, serverInfo } from './server.ts'
 
 /**
- * Lets a client cache the tool list for only one minute, because the owner can change the scopes of an app at any time.
+ * Lets a client cache the tool list for only one minute. The owner can change the scopes of an app at any time.
  */
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
 /**
- * Maps the MCP library's record of a caller to this service's record of the request. The map is needed, because the MCP
- * library passes only its own record of the caller to a tool.
+ * Maps the MCP library's record of a caller to this service's record of the request. The library passes only its own
+ * record to a tool.
  */
 const connections = new WeakMap<object, Connection>()
 
@@ -33,8 +33,8 @@ const { fetch: serve } = createMcpHandler(
       const held = context.mcpReq.requestState<HeldCall>()
       if (held !== undefined) return await afterOwner(connection, { name, args, held })
       const result = await callTool(connection, name, args, context.mcpReq.signal)
-      // If the link cannot be made, the caller still gets the tool's result, because the mail is accepted and must not
-      // be sent again.
+      // If the code cannot make the link, the caller still gets the tool's result. The service has accepted the mail
+      // and must not send it again.
       const link = await linkForOwner(connection, { name, args, result, context }).catch(
         (err: unknown) => {
           connection.services.log.error({ err }, 'no link for the owner')
@@ -45,7 +45,7 @@ const { fetch: serve } = createMcpHandler(
     })
     return mcp
   },
-  // This handler rejects all other revisions of MCP, because a separate MCP server (server.ts) handles them.
+  // This handler rejects all other revisions of MCP. A separate MCP server (server.ts) handles them.
   { legacy: 'reject' },
 )
 
@@ -65,8 +65,8 @@ export async function answerModern(
 }
 
 /**
- * Holds the MCP method with which a client opens a stream of changes of the tool list. The tool list never changes
- * during a connection, so a stream of changes to the tool list would only occupy a connection.
+ * Holds the MCP method with which a client opens a stream of changes of the tool list. The service refuses it. The tool
+ * list never changes during a connection, so the stream would only occupy a connection.
  */
 const LISTEN = 'subscriptions/listen'
 

@@ -1,7 +1,7 @@
 import { TOOLS } from './tools/tools.ts'
 
 /**
- * Names the notation of MCP tool names, which is either with dots, or with underscores for MCP hosts that refuse dots.
+ * Names the notation of MCP tool names: with dots, or with underscores for MCP hosts that refuse dots.
  */
 export type Naming = 'dotted' | 'underscore'
 
@@ -15,6 +15,6 @@ const anyName = new RegExp(
 export const named = (text: string, naming: Naming): string =>
   naming === 'dotted' ? text : text.replace(anyName, (name) => name.replaceAll('.', '_'))
 
-/** Finds an MCP tool by its name, which may be written with dots or underscores. */
+/** Finds an MCP tool by its name, with dots or underscores. */
 export const findTool = (name: string) =>
   TOOLS.find((tool) => tool.name === name || tool.name.replaceAll('.', '_') === name)

@@ -1,8 +1,8 @@
 /**
- * Handles held mail (mail that waits for the owner's approval) for an MCP host that can show a link to the owner (MCP
- * 2026-07-28, elicitation in URL mode). The link for the owner leads to the console, where the owner signs in. The link
- * alone gives nobody access, because the owner must sign in. If the MCP host repeats the tool call that sent the mail,
- * the service sends no second mail. The response to the repeated tool call tells the owner's decision.
+ * Handles mail that waits for the owner's approval, for an MCP host that can show a link to the owner (MCP 2026-07-28,
+ * elicitation in URL mode). The link leads to the console, where the owner must sign in, so the link alone gives nobody
+ * access. If the host repeats the tool call that sent the mail, the service sends no second mail. The response then
+ * tells the owner's decision.
  */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import {
@@ -20,8 +20,8 @@ import type { Connection } from './server.ts'
 import { acceptedText } from './tools/mailTools.ts'
 
 /**
- * Describes a tool call that waits for the owner. The fields are a digest of the call, and the response for clients
- * without URL elicitation.
+ * Describes a tool call that waits for the owner. It holds a digest of the call, and the response for clients without
+ * URL elicitation.
  */
 export type HeldCall = { call: string; data: Record<string, unknown> }
 
@@ -31,8 +31,8 @@ const digest = (name: string, args: unknown): string =>
   requestHash([name, args]).toString('base64url')
 
 /**
- * Authenticates the state that an MCP client carries from one call to the next. The service accepts the state of an MCP
- * client only from a caller with the same API key.
+ * Authenticates the state that an MCP client carries from one call to the next. The service accepts this state only
+ * from a caller with the same API key.
  */
 export const heldCalls = (connection: Connection): RequestStateCodec<HeldCall> => {
   const { services, caller, projectId } = connection
@@ -60,9 +60,8 @@ export const heldCalls = (connection: Connection): RequestStateCodec<HeldCall> =
 }
 
 /**
- * If the mail is held for approval and the MCP host can show a link, returns a response with the link for the owner. If
- * the mail is not held or the MCP host cannot show a link, returns `null`, and the caller gets the tool's result as the
- * response.
+ * Returns a response with the link for the owner, if the mail waits for an approval and the MCP host can show a link.
+ * Otherwise it returns `null`, and the caller gets the tool's result.
  */
 export async function linkForOwner(
   connection: Connection,
@@ -79,7 +78,7 @@ export async function linkForOwner(
   },
 ): Promise<InputRequiredResult | null> {
   const data = result.structuredContent
-  // If a tool only reads or labels a held mail (a mail that waits for approval), the tool's result is the mail itself.
+  // If a tool only reads or labels a held mail (a mail that waits for approval), the tool's result is this mail.
   if (!findTool(name)?.hints.openWorldHint) return null
   if (data?.deliveryStatus !== 'held' || !showsLinks(context)) return null
   const approval = await findHeld(connection, data)
@@ -137,8 +136,8 @@ const refusal = (text: string): CallToolResult => ({
 })
 
 /**
- * Tells whether the MCP host declares that it can show links. If the host declares an empty `elicitation` capability,
- * it can show only forms and no links.
+ * Tells whether the MCP host declares that it can show links. A host with an empty `elicitation` capability can show
+ * only forms.
  */
 function showsLinks({ mcpReq }: ServerContext): boolean {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined

@@ -1,7 +1,7 @@
 /**
- * Provides MCP over stdio, for MCP hosts that start their servers as processes. The relay program passes every MCP
- * message to the `/mcp` endpoint of the service, and returns the response. The relay program runs on the agent's
- * machine and holds only the agent's API key.
+ * Provides MCP over stdio, for MCP hosts that start their servers as processes. This program passes every MCP message
+ * to the `/mcp` endpoint of the service, and returns the response. It runs on the agent's machine and holds only the
+ * agent's API key.
  */
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
@@ -49,8 +49,8 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   host.onmessage = (message) => {
     const cancelled = cancelledId(message)
     if (cancelled !== null) {
-      // The service keeps no MCP sessions, so only a closed HTTP connection tells the service that the MCP host has
-      // cancelled a call.
+      // The service keeps no MCP sessions. Therefore the program closes the HTTP connection to tell the service that
+      // the MCP host has cancelled a call.
       underWay.get(cancelled)?.abort()
       return
     }
@@ -62,10 +62,10 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   await Promise.all(pending)
 }
 
-/** Reports an error response of the service, which has not carried out the call. */
+/** Reports an error response of the service. The service has not carried out the call. */
 class RefusedError extends Error {}
 
-/** Reports the response of a proxy in place of the service's response. The service may have carried out the call. */
+/** Reports that a proxy responded in place of the service. The service may nevertheless have carried out the call. */
 class LostAnswerError extends Error {}
 
 async function post(
@@ -101,8 +101,7 @@ async function post(
 }
 
 /**
- * Reads a JSON object. @returns null if the text is not a JSON object, for example if the text is the error page of a
- * proxy.
+ * Reads a JSON object. @returns null if the text is no JSON object, for example the error page of a proxy.
  */
 function readObject(text: string): Record<string, unknown> | null {
   try {
@@ -114,8 +113,8 @@ function readObject(text: string): Record<string, unknown> | null {
 }
 
 /**
- * Tells the model why a call has no response. If the request may have reached the service, the text warns of a repeated
- * call, which could send a mail twice.
+ * Tells the model why a call has no response. If the request may have reached the service, the text warns that a
+ * repeated call could send a mail twice.
  */
 function reasonOf(error: unknown, { method }: Call, { url }: McpConfig): string {
   if (error instanceof RefusedError) return error.message
@@ -125,7 +124,10 @@ function reasonOf(error: unknown, { method }: Call, { url }: McpConfig): string 
   return `${reason.replace(/[^.?]$/, '$&.')} The call may have been carried out: check before you repeat it.`
 }
 
-/** Names the errors of `fetch` in Node and in Bun before a connection exists. */
+/**
+ * Names the errors of `fetch`, in Node and in Bun, that occur before a connection exists. The request then has not
+ * reached the service.
+ */
 const UNCONNECTED = [
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -141,8 +143,8 @@ function wasNotSent(error: unknown): boolean {
 }
 
 /**
- * Returns the JSON-RPC error response for a failed call. The response to a failed tool call is a tool error, because a
- * language model sees only tool errors.
+ * Returns the JSON-RPC error response for a failed call. For a tool call, this is a tool error, because a language
+ * model sees only tool errors.
  */
 function failure({ id, method }: Call, text: string): JSONRPCMessage {
   if (method !== 'tools/call') {
@@ -153,8 +155,8 @@ function failure({ id, method }: Call, text: string): JSONRPCMessage {
 
 /**
  * Returns the service's response with the id of the MCP host's call. If the service refuses a request before it reads
- * the id of the request, the id in the error is null (JSON-RPC 2.0 §5). With such an id, a host would wait forever for
- * the response to its call.
+ * its id, the id in the error is null (JSON-RPC 2.0 §5). The host would then wait for ever for the response to its
+ * call.
  */
 function named(call: Call, answer: JSONRPCMessage): JSONRPCMessage {
   if (!('error' in answer) || (answer.id ?? null) !== null) return answer
@@ -177,8 +179,8 @@ function negotiated(answer: JSONRPCMessage | null): string | null {
 }
 
 /**
- * Returns the HTTP headers of an MCP message. MCP 2026-07-28 repeats parts of a message in HTTP headers. The function
- * returns no headers for a message of an earlier revision of MCP, because the message does not name its MCP version.
+ * Returns the HTTP headers of an MCP message. MCP 2026-07-28 repeats parts of a message in HTTP headers. Messages of
+ * earlier revisions do not name their version, and get no headers.
  */
 function envelopeHeaders(message: JSONRPCMessage): Record<string, string> {
   if (!('method' in message)) return {}

@@ -18,8 +18,8 @@ const ID_MAX_CHARS = 500
 
 /**
  * Serves the route `GET /oauth/authorize` (OAuth 2.1 §4.1.1), which stores the authorization request and redirects to
- * the consent page of the console. If the client or the redirect URI is wrong, the route shows an error page, because
- * the service may redirect nobody to an unregistered address.
+ * the consent page of the console. If the client or the redirect URI is wrong, the route shows an error page. The
+ * service must not redirect anybody to an unregistered address.
  */
 export async function authorize(services: Services, request: Request): Promise<Response> {
   const { pool, config } = services

@@ -13,8 +13,8 @@ import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
 /**
- * A browser waits at most this many milliseconds until the service has read the client's metadata. A worker needs at
- * most 5 s to fetch the client's metadata.
+ * Sets how many milliseconds a browser waits at most until the service has read the client's metadata. A worker needs
+ * at most 5 s to fetch them.
  */
 const WAIT_MS = 8_000
 

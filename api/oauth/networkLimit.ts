@@ -3,13 +3,13 @@ import type { Services } from '../http/services.ts'
 import { OAuthError } from './oauthError.ts'
 
 /**
- * Sets the maximum number of OAuth requests that one network may send in a minute. The limits on OAuth requests are
- * high, because all users of a chat host share a few IP addresses.
+ * Sets the maximum number of OAuth requests that one network may send in a minute. The numbers are high, because all
+ * users of a chat host share a few IP addresses.
  */
 const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as const
 
 /**
- * Sets the maximum number of OAuth requests that one /48 network of IPv6 may send in a minute. The maximum applies to
+ * Sets the maximum number of OAuth requests that one /48 network of IPv6 may send in a minute. It applies only to
  * requests that fill a table of limited size. Token requests fill no such table, because each OAuth grant has its own
  * limit of refreshes.
  */

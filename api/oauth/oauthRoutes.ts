@@ -14,8 +14,7 @@ import { register } from './register.ts'
 import { fieldsOf, giveTokens, revoke } from './token.ts'
 
 /**
- * Sets the maximum number of bytes of an OAuth request body. The maximum size of OAuth request bodies is low, because
- * OAuth forms and registrations are small.
+ * Sets the maximum number of bytes of an OAuth request body. OAuth forms and registrations are small.
  */
 const BODY_MAX_BYTES = 8 * 1024
 

@@ -53,8 +53,8 @@ export async function giveTokens(services: Services, form: Form, requestId: stri
         {
           code: field(form, 'code'),
           clientId,
-          // OAuth 2.1 §10.2 defines no parameter redirect_uri for the token endpoint, because PKCE ties the code to its
-          // client.
+          // OAuth 2.1 §10.2 defines no parameter redirect_uri for the token endpoint. PKCE ties the code to its client
+          // instead.
           redirectUri: form.redirect_uri ? field(form, 'redirect_uri') : null,
           isProven: (challenge) => fitsChallenge(verifier, challenge),
         },
@@ -117,8 +117,8 @@ export async function revoke(services: Services, form: Form, requestId: string):
 }
 
 /**
- * Refuses an unknown OAuth client with an error, because the error makes a chat host register again. The service needs
- * no registration of a client with a metadata document, because the owner's grant (consent) identifies the client.
+ * Refuses an unknown OAuth client with an error that makes a chat host register again. A client with a metadata
+ * document needs no registration, because the owner's grant (consent) identifies it.
  */
 async function requireClient({ pool }: Services, clientId: string): Promise<void> {
   if (clientId.startsWith('https://')) return

@@ -19,21 +19,21 @@ const DATABASE = 'the database'
 const COMPANIONS = ['postgres-password', 'devnet.state']
 
 /**
- * `bun run backup FOLDER` copies DATA_DIR into a new folder while the service runs. Another installation can use the
- * folder of a backup as its DATA_DIR. The backup holds no keys, so the operator must keep the keys separately.
+ * `bun run backup FOLDER` copies DATA_DIR into a new folder while the service runs. Another installation can use this
+ * folder as its DATA_DIR. The backup holds no keys, so the operator must keep the keys separately.
  */
 async function backUp(): Promise<void> {
   const config = parseConfig(process.env, [])
   const target = readTarget(process.argv[2])
-  // The name of the unfinished folder is random, because two backups that run at the same time, even on two machines,
-  // must not write to the same folder.
+  // The name of the unfinished folder is random. Two backups that run at the same time, even on two machines, must not
+  // write to the same folder.
   const draft = `${target}.${randomUUID()}.partial`
   await mkdir(dirname(target), { recursive: true })
   await deleteAbandoned(target)
   await mkdir(draft, { mode: 0o700 })
   try {
     const parts = await copyParts(config, draft)
-    // If the name of a backup folder does not end in `.partial`, the backup is complete.
+    // A backup folder whose name does not end in `.partial` is complete.
     await rename(draft, target).catch((error: unknown) => {
       throw existsSync(target) ? exists(target) : error
     })
@@ -73,8 +73,8 @@ function readTarget(argument: string | undefined): string {
 const exists = (target: string) => new ConfigError(`${target} exists; name a new folder`)
 
 /**
- * Copies the parts of DATA_DIR, beginning with the spool. A mail that leaves the spool (the file of accepted mail)
- * during the backup is also in the copied database, or in both copies. Mail that is in both copies is stored only once.
+ * Copies the parts of DATA_DIR, beginning with the spool (the file of accepted mail). A mail may leave the spool during
+ * the backup. It is then in the copied database, or in both copies. A mail in both copies is stored only once.
  */
 async function copyParts(config: Config, draft: string): Promise<string[]> {
   const { dataDir } = config
@@ -114,8 +114,8 @@ async function copyParts(config: Config, draft: string): Promise<string[]> {
 }
 
 /**
- * Records the time of the backup, because the command `bun run doctor` reports the backup's age. If the time of the
- * backup cannot be recorded, the backup is still usable.
+ * Records the time of the backup, because the command `bun run doctor` reports the backup's age. If this fails, the
+ * backup is still usable.
  */
 async function noteBackup(url: string): Promise<void> {
   const pool = createPool({ url, size: 1, name: 'purser backup' })

@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dir, '../..')
 const READY_TIMEOUT_MS = 25_000
 
 export type ReadyProcess = RunningPart & {
-  /** Holds the facts that a child process reported when the child process was ready. */
+  /** Holds the facts that a child process reported when it was ready. */
   facts: Record<string, string>
 }
 
@@ -24,19 +24,19 @@ export async function startProcess(
 ): Promise<ReadyProcess> {
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd: ROOT,
-    // A child process opens no health port, because the supervisor process reports the health of all parts on one port.
+    // A child process opens no health port. The supervisor process reports the health of all parts on one port.
     env: { ...env, HEALTH_PORT: undefined },
-    // A child process writes its log to stderr, because stdout is for the welcome text. The two processes exchange
-    // messages over the fourth stream.
+    // A child process writes its log to stderr, because stdout is for the welcome text. It exchanges messages with this
+    // process over the fourth stream.
     stdio: ['ignore', 2, 2, 'ipc'],
-    // The child process has a separate process group, because Ctrl-C in the terminal must reach the child process only
-    // once, through this process.
+    // The child process has a separate process group. Otherwise Ctrl-C in the terminal would reach it twice: directly,
+    // and through this process.
     detached: true,
   })
   const ended = new Promise<string>((resolve) => {
     child.once('exit', (code, signal) => resolve(`${name} ended (${signal ?? `exit ${code}`})`))
-    // The code also listens for `error`, because a process that cannot be started causes no event `exit`. An example is
-    // a start during an update of the program.
+    // The code also listens for `error`. A process that cannot be started, for example during an update of the program,
+    // causes no event `exit`.
     child.on('error', ({ message }) => {
       if (child.pid === undefined) resolve(`${name} could not start: ${message}`)
     })

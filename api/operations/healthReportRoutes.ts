@@ -61,14 +61,14 @@ const described = { tag: 'Platform', access: 'platform:manage' } as const
 const whole = { description: 'The report.', schema: Report, example: EXAMPLE }
 
 /**
- * Limits how many milliseconds the service waits for a health report. Every examination by a worker ends within this
+ * Limits how many milliseconds the service waits for a health report. A worker finishes every examination within this
  * time, unless the worker itself ends.
  */
 const WAIT_MS = 20_000
 
 /**
- * Serves the reports of the doctor (the health check of the service). A report tells whether strangers can send mail to
- * the service, pay, and get an answer.
+ * Serves the reports of the doctor (the health check of the service). A report tells whether the service can receive
+ * mail and payments from outside, and send replies.
  */
 export function healthReportRoutes(services: Services) {
   const { pool } = services
@@ -119,8 +119,8 @@ async function lookAgain({ pool, waiters }: Services) {
 }
 
 /**
- * Creates a report of the doctor (the health check of the service). If the workers of a section do not run, nobody
- * examines the section, and the finding of the section says that no worker runs.
+ * Creates a report of the doctor (the health check of the service). If no worker for a section runs, the finding of
+ * this section says so.
  */
 async function newReport(pool: Pool): Promise<string> {
   const sections = await livingSections(pool)

@@ -27,21 +27,21 @@ const Asked = t.Object({
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
 /**
- * Names the health checks that examine other processes. The process that answers can serve requests even if a health
- * check of another process fails.
+ * Names the health checks that examine other processes. Even if such a check fails, the process that answers can serve
+ * requests.
  */
 const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 
 /**
- * Sets how many milliseconds the event loop of a process must be blocked before `/readyz` names the process. Such a
- * delay has affected every request and job of the process.
+ * Sets how many milliseconds the event loop of a process must be blocked before `/readyz` names the process. In this
+ * time, the process could serve no request and no job.
  */
 const LOOP_DELAY_MAX_MS = 1_000
 
 /**
  * Serves the routes `/healthz` and `/readyz`. The route `/healthz` tells that this process runs. The route `/readyz`
- * tells whether this process can serve requests. The route `/readyz` reads over the connections of `gatePool`, which
- * serve only quick reads. Therefore slow lists do not make a process look unready.
+ * tells whether it can serve requests, and uses the connections of `gatePool`, which serve only quick reads. Therefore
+ * slow lists do not make a process look unready.
  */
 export function healthRoutes({ gatePool: pool, metrics }: Services) {
   return new Elysia()
@@ -124,8 +124,7 @@ async function databaseChecks(
 }
 
 /**
- * Returns a text that names each process with an event loop that was blocked for a second within the last twenty
- * seconds.
+ * Returns a text that names each process whose event loop was blocked for a second within the last twenty seconds.
  */
 function loopCheck(silent: readonly string[], ownDelayMs: number): string {
   const blocked = ownDelayMs > LOOP_DELAY_MAX_MS ? ['this process', ...silent] : silent

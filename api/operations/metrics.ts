@@ -27,8 +27,8 @@ export type Metrics = {
 }
 
 /**
- * Sets the histogram buckets of request durations in seconds. The highest buckets are for redeem calls, which may take
- * up to their wait limit.
+ * Sets the histogram buckets of request durations in seconds. The highest buckets are for redeem calls, which may last
+ * until their wait limit.
  */
 const DURATION_BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30]
 
@@ -102,7 +102,7 @@ type BudgetUse = Awaited<ReturnType<typeof readBudgetUse>>
 
 /**
  * Describes gauges that show how much of their limits the projects have used. An operator should set an alarm on the
- * first two gauges, because these gauges show that the operator's gas is being spent.
+ * first two, because they show how the operator's gas is being spent.
  */
 const BUDGET_GAUGES: readonly [name: string, help: string, value: (use: BudgetUse) => number][] = [
   [
@@ -170,8 +170,8 @@ export function createMetrics({
     help: 'Payments that this process refused because a limit of the day was reached',
     registers,
   })
-  // The metrics that every process reports have a separate registry, because all values of a metric must stand together
-  // in the response.
+  // The metrics that every process reports have a separate registry. In the response, all values of a metric must stand
+  // together.
   const ownRegistry = new Registry()
   const blobRequest = measureBlobs(ownRegistry)
   const eventLoop = measureEventLoop(ownRegistry)
@@ -237,8 +237,8 @@ export function createMetrics({
     }
     for (const [n, [, , read]] of GAUGES.entries()) {
       const value = read(backlog)
-      // The function `reset` would set the gauge to 0, and 0 would wrongly mean that a worker has asked the RPC node
-      // just now.
+      // The function `reset` would set the gauge to 0. This value would wrongly mean that a worker has asked the RPC
+      // node just now.
       if (value === null) gauges[n]!.remove()
       else gauges[n]!.set(value)
     }
@@ -265,7 +265,7 @@ export function createMetrics({
   return {
     contentType: registry.contentType,
     observe: ({ method, route, status, seconds }) =>
-      // An unknown path is a text that the caller chose, so the path must not become a label of a metric.
+      // The caller chooses the text of an unknown path. Therefore the path must not become a label of a metric.
       durations.observe(
         { method: route === null ? 'other' : method, route: route ?? 'none', status },
         seconds,

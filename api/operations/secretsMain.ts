@@ -12,9 +12,9 @@ const USAGE =
 
 /**
  * `bun run secrets:new` prints a new value for each secret of a production `.env`. With the argument FILE, the command
- * writes the secrets to this file. With `--units FOLDER`, the command writes the files that the units of deploy/systemd
- * read. Each of these files holds only the secrets of one part. The option `--units` also writes `database.sql`, which
- * creates the database. The command never overwrites a file, because lost keys cannot be made again.
+ * writes the secrets to this file. With `--units FOLDER`, it writes the files that the units of deploy/systemd read.
+ * Each of these files holds only the secrets of one part. The option also writes `database.sql`, which creates the
+ * database. The command never overwrites a file, because nobody can make lost keys again.
  */
 function create(): void {
   const { file, folder } = readArguments()
@@ -42,7 +42,7 @@ function readArguments(): { file?: string | undefined; folder?: string | undefin
   throw new ConfigError(USAGE)
 }
 
-/** Writes several files. If one of the files exists already, writes none of the files. */
+/** Writes several files. If one of them exists already, the function writes none. */
 function writeAll(files: readonly (readonly [file: string, text: string])[]): void {
   for (const [file] of files) {
     if (existsSync(file)) throw new ConfigError(`${file} exists; name a new file`)
@@ -60,8 +60,7 @@ function writeAll(files: readonly (readonly [file: string, text: string])[]): vo
 type Secrets = Record<string, string>
 
 /**
- * Returns the files for the systemd units, which are `common.env` for all parts, and one file for each part that has
- * secrets.
+ * Returns the files for the systemd units: `common.env` for all parts, and one file for each part that has secrets.
  */
 function unitFiles(folder: string, values: Secrets): [file: string, text: string][] {
   const { POSTGRES_PASSWORD: password, NODE_ENV: environment } = values
@@ -92,8 +91,8 @@ function unitFiles(folder: string, values: Secrets): [file: string, text: string
 }
 
 /**
- * Returns the SQL that creates the database. The SQL raises the limit on connections, because all parts on one machine
- * need about 200 connections, but PostgreSQL allows 100 by default.
+ * Returns the SQL that creates the database and raises its limit on connections. All parts on one machine need about
+ * 200 connections, but PostgreSQL allows 100 by default.
  */
 const databaseSql = (password: string): string =>
   [

@@ -3,14 +3,14 @@ import { ConfigError } from '../../shared/config/config.ts'
 
 /** Describes a running part of the service, such as a worker pool. */
 export type RunningPart = {
-  /** Holds a promise that resolves with the reason if the part of the service ends without a call of `stop`. */
+  /** Holds a promise that resolves with the reason if the part of the service ends before `stop` is called. */
   ended: Promise<string>
   stop(): Promise<void>
 }
 
 /**
- * Limits the attempts to start a part for the first time. One attempt is not enough, because a part that is killed
- * while it starts must not end the whole service.
+ * Limits the attempts to start a part for the first time. If somebody kills a part while it starts, this must not end
+ * the whole service.
  */
 const FIRST_TRIES = 3
 
@@ -22,7 +22,7 @@ const PAUSE_MIN_MS = 250
 const PAUSE_MAX_MS = 8_000
 /**
  * Holds the running time in milliseconds after which an ended part is restarted without a pause. If a part ends sooner,
- * the pause before each restart of the part grows.
+ * each pause before its restart is longer than the one before.
  */
 const STEADY_MS = 5_000
 

@@ -5,8 +5,8 @@ import type { FirstKeys } from '../../sql/account/bootstrap.ts'
 import { LINK_MINUTES } from '../../sql/account/people/consoleSessions.ts'
 
 /**
- * Returns the lines of the welcome text about the devnet. The lines about the devnet may show the keys of the devnet,
- * because the keys are public and the money of the devnet is worthless.
+ * Returns the lines of the welcome text about the devnet. They may show the keys of the devnet, because these keys are
+ * public and the money is worthless.
  */
 function devnetLines({ chain }: Config): string {
   if (!chain.embeddedDevnet) return ''
@@ -20,7 +20,7 @@ function devnetLines({ chain }: Config): string {
 
 /**
  * Returns the text that `npm start` prints when all parts of the service run.
- * @param signInToken is a sign-in token of the console, or `null` if somebody has signed in already.
+ * @param signInToken is a sign-in token of the console. Null means that somebody has signed in already.
  */
 export function welcome(config: Config, keys: FirstKeys, signInToken: string | null): string {
   const { baseUrl } = config.http

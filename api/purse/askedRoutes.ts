@@ -92,8 +92,8 @@ type Stores = Pick<Services, 'pool' | 'keyring'>
 type Wanted = { projectId: string; approvalId: string }
 
 /**
- * Returns an approval request for a payment together with its purchase and the whole request. @throws {ApiError} 404 for
- * an unknown approval request.
+ * Returns an approval request for a payment, with its purchase and the purchase's HTTP request. @throws {ApiError} 404
+ * for an unknown approval request.
  */
 export async function readAskedPayment(
   { pool, keyring }: Stores,
@@ -113,7 +113,7 @@ export async function readAskedPayment(
   }
 }
 
-/** Returns one page of the approval requests in the given state for payments, newest first. */
+/** Returns one page of the approval requests for payments that have the given state, newest first. */
 async function listAsked(
   { pool }: Pick<Stores, 'pool'>,
   projectId: string,

@@ -1,6 +1,6 @@
 /**
- * Describes the terms of a mandate (a limit on the payments of a project) in the form in which the owner writes the
- * terms. Amounts are in USDC, and hosts and URLs are text.
+ * Describes the terms of a mandate (a limit on the payments of a project) in the form in which the owner writes them.
+ * Amounts are in USDC, and hosts and URLs are text.
  */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { normalUrl } from '../../shared/http/normalUrl.ts'
@@ -31,8 +31,8 @@ const At = t.Optional(
 )
 
 /**
- * Matches a text that has no control characters. A pattern in JSON Schema has no regular-expression flag `u`. Without
- * the flag `u`, `\p{Cc}` would match the letters of its own name.
+ * Matches a text without control characters. A pattern in JSON Schema has no regular-expression flag `u`, without which
+ * `\p{Cc}` would match the letters of its own name.
  */
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
 
@@ -104,8 +104,8 @@ export const MandateBody = t.Composite([
 ])
 
 /**
- * Describes a change of a spending mandate. Fields that the change leaves out stay unchanged in the mandate. If a limit
- * in the change is `null`, this limit of the mandate is removed.
+ * Describes a change of a spending mandate. Fields that the change leaves out stay as they are. The value `null`
+ * removes a limit.
  */
 export const MandateChange = t.Composite([
   ChangeBody,
@@ -154,7 +154,7 @@ export const changedTerms = (
 ): MandateTerms & { state: MandateState } => ({
   ...merged(
     { ...present, validFrom: null },
-    // A mandate without a start time is valid from the present moment on.
+    // A mandate without a start time is valid from now on.
     given.validFrom === null ? { ...given, validFrom: new Date().toISOString() } : given,
     { ...rules, start: present.validFrom },
   ),
@@ -163,8 +163,7 @@ export const changedTerms = (
 
 /**
  * Returns the terms of a mandate (a spending limit) with the given changes.
- * @param rules.start is the time from which the present mandate is valid. A new mandate has no start time yet, so its
- * `rules.start` is `null`.
+ * @param rules.start is the time from which the present mandate is valid. For a new mandate, it is `null`.
  * @throws {ApiError} 400
  */
 function merged(
@@ -195,8 +194,8 @@ function merged(
   }
   const from = terms.validFrom ?? start
   const hasTimes = given.validFrom !== undefined || given.validUntil !== undefined
-  // A change of other fields, such as a stop of the mandate, never fails because of invalid times that an earlier
-  // version has stored.
+  // The times of a mandate that an earlier version of the service stored may be invalid. A change of other fields, such
+  // as a stop of the mandate, must not fail because of them.
   if (hasTimes && terms.validUntil !== null && from !== null && terms.validUntil <= from) {
     throw badRequest('validUntil must be after validFrom')
   }

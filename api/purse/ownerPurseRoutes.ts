@@ -59,8 +59,8 @@ const purse = {
 const NO_PURSE = { 404: 'The project has no purse' }
 
 /**
- * Serves the operations that only the owner may perform on the purse (the wallet) of a project. A caller with the
- * project's own key may use none of the owner's operations.
+ * Serves the operations on the purse (the wallet) of a project that only its owner may perform. A caller with the
+ * project's own key may use none of them.
  */
 export const ownerPurseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId' })
@@ -79,7 +79,7 @@ async function changePurse(
     throw badRequest('the body must hold low, max or payoutAddress')
   }
   await checkPayTo(pool, payoutAddress, 'payoutAddress')
-  // Two purses that pay out to each other would send their money in a circle, at the cost of the operator's gas.
+  // Two purses that pay out to each other would send their money back and forth, at the cost of the operator's gas.
   if (payoutAddress != null && (await isAnyPurseAddress(pool, payoutAddress))) {
     throw badRequest('payoutAddress must not be a purse of this service')
   }

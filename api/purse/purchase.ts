@@ -49,7 +49,7 @@ export type GivenPurchase = {
 }
 
 const RETRY_S = 5
-/** Names the HTTP headers that carry a payment. Only the service may write the payment headers. */
+/** Names the HTTP headers that carry a payment. Only the service may write them. */
 const PAYMENT_HEADERS = [
   'x-payment',
   'payment-signature',
@@ -59,9 +59,9 @@ const PAYMENT_HEADERS = [
 
 /**
  * Handles the routes POST /v0/purse/pay, which buys from a seller, and POST /v0/purse/quote, which asks a seller for a
- * price. Waits at most `waitMs` until the purchase has ended.
- * @param key is the Idempotency-Key of the purchase. The key is `null` if the caller asks for a quote, because a quote
- * has no Idempotency-Key.
+ * price. The function waits at most `waitMs` for the end of the purchase.
+ * @param key is the Idempotency-Key of the purchase. Null means that the caller asks for a quote, which has no
+ * Idempotency-Key.
  * @throws {ApiError} 400 for an invalid request, 401 for a revoked key, 403 for a missing scope, 409 for an idempotency
  * key that belongs to another purchase, 429 if the project exceeds a limit.
  */
@@ -104,7 +104,7 @@ export async function purchase(
       request,
       maxAmount: String(maxAtomic),
       why: why ?? null,
-      // The hash of a purchase covers only the fields that the request contains, so that the requests of earlier
+      // The hash of a purchase covers only the fields that the request contains. Therefore the requests of earlier
       // versions keep their hashes.
       ...(tool === undefined ? {} : { tool: tool.name }),
       ...(name === undefined ? {} : { credential: name }),
@@ -172,8 +172,8 @@ function orBadAmount(amount: string): bigint {
 }
 
 /**
- * Handles the route GET /v0/purse/payments/{purchaseId}, which reads a purchase. Waits at most `waitMs` until the
- * purchase has ended.
+ * Handles the route GET /v0/purse/payments/{purchaseId}, which reads a purchase. The function waits at most `waitMs`
+ * for the end of the purchase.
  * @param untilAsked tells whether the call also returns as soon as the purchase must wait for the owner's approval.
  * @throws {ApiError} 403 for a missing scope, 404 for an unknown purchase.
  */

@@ -270,8 +270,7 @@ export const EXAMPLE_PURCHASE: Static<typeof PurchaseSchema> = {
 }
 
 /**
- * Tells whether a purchase has ended. After a purchase has ended, only the chain watcher changes the record of the
- * purchase.
+ * Tells whether a purchase has ended. After this, only the chain watcher changes its record.
  */
 export const hasEnded = ({ endedAt }: Purchase): boolean => endedAt !== null
 

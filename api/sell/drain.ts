@@ -3,9 +3,9 @@ import type { Server } from 'bun'
 const POLL_MS = 20
 
 /**
- * Ends the process after SIGTERM or SIGINT. The process first sends the responses of the requests that it has accepted,
- * because their buyers may have paid. A second signal ends the process at once.
- * @param limitMs limits the milliseconds until the process ends. At the limit, open connections break.
+ * Ends the process after SIGTERM or SIGINT. The process first sends the responses to all accepted requests, because
+ * their buyers may have paid. A second signal ends the process at once.
+ * @param limitMs limits the milliseconds until the process ends. After this time, the process breaks open connections.
  */
 export function drainOnSignal(
   server: Server<undefined>,

@@ -19,13 +19,13 @@ import { createSellProxy } from './sellProxy.ts'
 const PORT = '4402'
 const TIMEOUT_S = '60'
 /**
- * Sets for how many seconds a client's connection may be idle. By default Bun closes an idle connection after 10 s,
- * which would cut off slow responses. Bun allows no higher value for the idle time-out of connections.
+ * Sets for how many seconds a client's connection may be idle. Bun's default of 10 s would cut off slow responses. Bun
+ * allows no higher value than this one.
  */
 const IDLE_TIMEOUT_S = 255
 /**
- * Limits how many seconds the proxy waits for the server behind it. The limit on the wait is below the idle time-out,
- * so that the proxy can still send an error if the server responds too late.
+ * Limits how many seconds the proxy waits for the server behind it. This limit is below the idle time-out. Therefore
+ * the proxy can still send an error if the server responds too late.
  */
 const TIMEOUT_MAX_S = 240
 
@@ -89,7 +89,7 @@ try {
   const { origin, prices, port, host, public: given, timeoutMs } = readArguments()
   const { url, apiKey } = parseMcpConfig(process.env)
   const purser = new Purser({ baseUrl: url, apiKey })
-  // A buyer may send a request before the proxy is ready, so an early request waits until the promise `ready` resolves.
+  // A buyer may send a request before the proxy is ready. Such a request waits until the promise `ready` resolves.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
   const server = serve({

@@ -4,14 +4,14 @@ import { normalEncoding } from '../../shared/http/normalUrl.ts'
 import { PathError } from './sellPath.ts'
 
 /**
- * Holds the price of a path, and the path for which the seller registers the price. The registered path is the exact
+ * Holds the price of a path, and the path for which the seller registers this price. The registered path is the exact
  * path, or the part of a glob before its wildcards.
  */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
 /**
  * Returns the price of a path that is in its normal form. Returns `null` if the seller does not sell the path.
- * @throws {PathError} for another spelling of a path that has a higher price.
+ * @throws {PathError} if the path is another spelling of a path with a higher price.
  */
 type PriceOf = (path: string) => Price | null
 
@@ -50,8 +50,8 @@ function readAmount(text: string): string {
 }
 
 /**
- * Reads a price file, which is a JSON object that maps globs of paths to amounts. If several globs match a path, the
- * price of the first matching glob applies.
+ * Reads a price file: a JSON object that maps globs of paths to amounts. If several globs match a path, the first one
+ * applies.
  * @throws {PriceError} if the file is not a JSON object of this form.
  */
 export function readPrices(json: string): Prices {
@@ -91,8 +91,8 @@ export function readPrices(json: string): Prices {
     of: (path) => {
       const price = prices.find(({ glob }) => glob.match(path))?.price ?? null
       const loose = loosely(path)
-      // The wanted price is the first price whose glob matches any spelling of the path. If the wanted price is higher
-      // than the price of the exact spelling, the function refuses the path.
+      // The wanted price is the first price whose glob matches any spelling of the path. If the exact spelling has a
+      // lower price, the function refuses the path.
       const wanted = prices.find(
         ({ glob, looseGlob }) => glob.match(path) || looseGlob.match(loose),
       )
@@ -113,16 +113,16 @@ export const onePrice = (path: string, text: string): Prices => {
 }
 
 /**
- * Returns a glob with the percent-encoding that a path has in its normal form. Without this encoding, a glob such as
- * `/münchen/*` would match no path.
+ * Returns a glob with the percent-encoding of normalised paths. Without this encoding, a glob such as `/münchen/*`
+ * would match no path.
  */
 const encoded = (glob: string): string =>
   normalEncoding(glob.toWellFormed().replace(/[^\x21-\x7e]|["<>`]/gu, encodeURIComponent))
 
 /**
- * Returns a simplified spelling of a path. Paths for which a server may serve the same content have the same simplified
- * spelling. Express ignores the case of a path and a slash at its end. Servlet containers drop the parameters of a
- * segment. Many servers decode each percent-encoded character, so that `/%40a` means `/@a`.
+ * Returns a simplified spelling of a path. Two paths have the same simplified spelling if a server may serve the same
+ * content for both. Express ignores the case of a path and a slash at its end. Servlet containers drop the parameters
+ * of a segment. Many servers decode each percent-encoded character, so that `/%40a` means `/@a`.
  * @param write returns the spelling of a character that was percent-encoded.
  */
 const loosely = (path: string, write = (char: string) => char): string =>
@@ -134,7 +134,7 @@ const loosely = (path: string, write = (char: string) => char): string =>
     .toLowerCase()
     .replace(/(?<=.)\/$/, '')
 
-/** Returns the simplified spelling of a glob. In a glob, a character that was percent-encoded is never a wildcard. */
+/** Returns the simplified spelling of a glob. A percent-encoded character of a glob is never a wildcard. */
 const looseGlobOf = (glob: string): Bun.Glob =>
   new Bun.Glob(loosely(glob, (char) => (/[*?[\]{}!,\\]/.test(char) ? `\\${char}` : char)))
 

@@ -3,15 +3,16 @@ import type { Purser } from '../client/purser.ts'
 import type { Prices } from './prices.ts'
 
 /**
- * Limits the milliseconds of one call. The limit is above one minute, because a file with many prices can use up the
+ * Limits the milliseconds of one call to the service. It is above one minute. A file with many prices can use up the
  * requests of a minute, and the next call then waits for the next minute.
  */
 const CALL_MAX_MS = 150_000
 
 /**
- * Registers the paths of the prices as endpoints. The first path is always registered, because the response names the
- * network of the service. Endpoints that are verified with their present price on this network stay unchanged. So a
- * restart neither uses up the requests of a minute nor lets the service check each path again.
+ * Registers the paths of the prices as endpoints. The function always registers the first path, because the response
+ * names the network of the service. Endpoints that are verified with their present price on this network stay
+ * unchanged. Therefore a restart does not use up the requests of a minute, and the service need not check each path
+ * again.
  * @throws {PurserError} if a call fails.
  */
 export async function registerPrices(

@@ -5,14 +5,13 @@
 import { normalEncoding } from '../../shared/http/normalUrl.ts'
 
 /**
- * Reports a path that two servers may interpret differently. The error message names the part of the path that is
- * forbidden.
+ * Reports a path that two servers may interpret differently. The error message names the forbidden part of the path.
  */
 export class PathError extends Error {}
 
 /**
- * Matches a percent-encoded slash, backslash, percent sign or control character, because the server behind the proxy
- * may decode such a character again.
+ * Matches a percent-encoded slash, backslash, percent sign or control character. The server behind the proxy might
+ * decode it a second time.
  */
 const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 
@@ -32,7 +31,7 @@ export function normalPath(pathname: string): string {
     throw new PathError('the path must not hold a % without two digits')
   }
   const decoded = normalEncoding(pathname)
-  // Servlet containers drop the parameters of a segment, so that they read `/..;a/` as a dot segment.
+  // Servlet containers drop the parameters of a segment. Therefore they read `/..;a/` as a dot segment.
   if (/\/\.{0,2}(?:;|%3B)/.test(decoded)) {
     throw new PathError('the path must not hold parameters of an empty segment or of a dot segment')
   }

@@ -26,8 +26,8 @@ export type SellOptions = {
 }
 
 /**
- * Names the request headers that only the paywall reads. The proxy removes these request headers, so that the server
- * behind the proxy never sees a payment that it could copy.
+ * Names the request headers that only the paywall reads. The proxy removes them, so that the server behind the proxy
+ * never sees a payment that it could copy.
  */
 const PAYMENT_HEADERS = [
   'x-payment',
@@ -44,7 +44,8 @@ const FORGEABLE = [
   'x-forwarded-prefix',
   'x-forwarded-proto',
   'x-real-ip',
-  // Some frameworks serve the path in one of these headers in place of the path that the buyer paid for.
+  // Some frameworks take the path from one of these headers, and not from the request line. The buyer would then get
+  // another path than the one that was paid for.
   'x-original-url',
   'x-rewrite-url',
 ]
@@ -72,9 +73,9 @@ export function createSellProxy(
       if (/\bwebsocket\b/i.test(request.headers.get('upgrade') ?? '')) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
-      // To check an endpoint, the service itself requests each registered path without a payment. If the registered
-      // path comes from a glob, the service requests only the fixed part of the glob before its wildcards. The proxy
-      // answers such a request with a payment challenge, but sells nothing at this path.
+      // To check an endpoint, the service itself requests each registered path without a payment. If the path comes
+      // from a glob, the service requests only the part before its wildcards. The proxy answers with a payment
+      // challenge, but sells nothing at this path.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')
@@ -100,8 +101,8 @@ async function forward(
 ): Promise<Response> {
   const { origin, publicOrigin, timeoutMs, fetch, log } = options
   const { search } = new URL(request.url)
-  // The proxy itself often stands behind a proxy that ends TLS. A server that heard `http` would redirect the buyer, and
-  // the buyer would have paid for the redirect.
+  // The proxy itself often stands behind another proxy that ends TLS. If the server heard `http`, it would redirect the
+  // buyer, and the buyer would have paid for the redirect.
   const { host, protocol } = new URL(publicOrigin)
   const headers = new Headers(request.headers)
   for (const name of [...PAYMENT_HEADERS, ...FORGEABLE, 'host']) headers.delete(name)
@@ -109,8 +110,9 @@ async function forward(
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
   // The time limit of the forwarded request begins after the service has granted the payment, because the payer has
-  // paid by then. The signal of the payer's request ends nothing. A payer could otherwise read most of a response,
-  // disconnect, and get a new response for the same payment without end. The paywall ends a response without a reader.
+  // paid by then. The signal of the payer's request ends nothing. Otherwise a payer could read most of a response,
+  // disconnect, and get a new response for the same payment again and again. The paywall ends a response without a
+  // reader.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   let retryAfter: string | null = null
@@ -144,8 +146,8 @@ async function forward(
 }
 
 /**
- * Returns the path to which the server behind the proxy redirects, if this path differs from the requested path only in
- * the final slash and is not for sale. A buyer would pay for such a redirect, and could not get the content.
+ * Returns the path to which the server behind the proxy redirects, if it differs from the requested path only in the
+ * final slash and is not for sale. A buyer would pay for this redirect, but could not get the content.
  */
 function movedTo(
   { origin, publicOrigin, prices }: SellOptions,

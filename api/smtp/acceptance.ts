@@ -15,8 +15,8 @@ export const TOO_MANY_CONNECTIONS = '4.7.0 Too many connections from your addres
 export const TOO_MUCH_IN_FLIGHT = '4.3.1 Too much mail in flight, try again later'
 
 /**
- * Makes the library smtp-server send an SMTP reply other than 250. The SMTP reply consists of `responseCode` and the
- * message of the error.
+ * Makes the library smtp-server send an SMTP reply other than 250. The reply consists of `responseCode` and the message
+ * of the error.
  */
 export class SmtpReply extends Error {
   readonly responseCode: number
@@ -34,7 +34,7 @@ export type AcceptingParts = {
   blockedSenders: BlockedSenders
   rates: SenderRates
   fullInboxes: FullInboxes
-  /** Logs when the spool of accepted mail can no longer store mail, and when the spool can store mail again. */
+  /** Logs when the spool (the file of accepted mail) can no longer store mail, and when it can again. */
   spoolOutage: Outage
   log: Logger
 }
@@ -50,7 +50,9 @@ export function admitSender(parts: AcceptingParts, remoteAddress: string): void 
   checkSpoolRoom(parts)
 }
 
-/** Checks whether the spool can store another mail. @throws {SmtpReply} if the disk of the spool is full. */
+/**
+ * Checks whether the spool (the file of accepted mail) can store another mail. @throws {SmtpReply} if the disk is full.
+ */
 export function checkSpoolRoom({ spool }: AcceptingParts): void {
   if (!spool.hasRoom()) throw new SmtpReply(452, '4.3.1 Insufficient system storage')
 }
@@ -93,7 +95,7 @@ export async function findInbox(
 }
 
 /**
- * Stores a mail in the spool of accepted mail. The returned promise resolves when the mail is on disk. @throws
+ * Stores a mail in the spool (the file of accepted mail). The promise resolves when the mail is on disk. @throws
  * {SmtpReply} if the spool cannot store the mail.
  */
 export async function keepMail(parts: AcceptingParts, mail: NewSpooledMail): Promise<void> {

@@ -13,31 +13,30 @@ import type { Spool } from './spool/spool.ts'
 const PAGE = 5_000
 
 /**
- * Describes the result of looking up a recipient: the inbox address, `unknown`, or `undecided`. The result `undecided`
- * means that the lookup failed because PostgreSQL is unreachable.
+ * Describes the result of looking up a recipient: the inbox address, `unknown`, or `undecided`. The last result means
+ * that PostgreSQL, which must decide, is unreachable.
  */
 export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 
 /**
- * Looks up the addresses of inboxes. A local copy of the inbox addresses decides about known addresses. PostgreSQL
- * decides about addresses that the local copy lacks, because an inbox may be new. Every (re)connection to PostgreSQL
- * renews the local copy of the inbox addresses. While the connection to PostgreSQL lasts, notifications from PostgreSQL
- * update the local copy.
+ * Looks up the addresses of inboxes. A local copy of the addresses decides about known addresses. PostgreSQL decides
+ * about all others, because an inbox may be new. Every (re)connection to PostgreSQL renews the local copy. In between,
+ * notifications from PostgreSQL update it.
  */
 export class AddressBook {
   readonly #spool: Spool
   readonly #pool: Pool
   readonly #aliases: ReadonlyMap<string, readonly string[]>
   /**
-   * Applies changes to the local copy of the inbox addresses one at a time. If changes overlapped, the listener could
-   * read a page of addresses, and then write back an address that was deleted after this read.
+   * Applies changes to the local copy of the inbox addresses one at a time. Otherwise the listener could read a page of
+   * addresses, and then write back an address that was deleted after this read.
    */
   readonly #reads: RepeatedReads
   readonly #subscription: Subscription
 
   /**
-   * @param options.aliases maps an address that has no inbox to the inboxes that get its mail instead. If an alias
-   * names several inboxes, the first existing inbox gets the mail.
+   * @param options.aliases maps an address without an inbox to the inboxes that get its mail. The first of these
+   * inboxes that exists gets the mail.
    */
   constructor(options: {
     spool: Spool
@@ -72,7 +71,7 @@ export class AddressBook {
       const live = new Set(await findAddresses(this.#pool, candidates))
       const inbox = candidates.find((candidate) => live.has(candidate))
       if (inbox === undefined) return 'unknown'
-      // The queue of reads looks the address up again, because the inbox may have been deleted since this lookup.
+      // The queue of reads looks the address up again, because the inbox may have been deleted since this look-up.
       this.#reads.add(() => this.#refresh(inbox))
       return { inbox }
     } catch {

@@ -6,9 +6,8 @@ import { listSenderRules, RULES_CHANNEL } from '../../sql/mail/inbound/emailRule
 import { RepeatedReads } from './repeatedReads.ts'
 
 /**
- * Holds the blocked senders of each inbox, so that the SMTP listener can refuse mail from these senders at RCPT. While
- * PostgreSQL is unreachable, the list of blocked senders may be outdated. Therefore the worker that stores a message
- * checks the sender of the message again.
+ * Holds the blocked senders of each inbox, so that the SMTP listener can refuse their mail at RCPT. While PostgreSQL is
+ * unreachable, this list may be outdated. Therefore the worker that stores a message checks its sender again.
  */
 export class BlockedSenders {
   readonly #byInbox = new Map<string, Map<string, Rule['type']>>()
@@ -37,8 +36,8 @@ export class BlockedSenders {
   }
 
   /**
-   * Reads the blocked senders of one inbox from the database. If `inbox` is `null`, reads the blocked senders of all
-   * inboxes. The blocked senders of several inboxes are read one after the other.
+   * Reads the blocked senders of one inbox from the database. If `inbox` is `null`, the function reads those of all
+   * inboxes, one inbox after the other.
    */
   #inTurn(inbox: string | null): void {
     this.#reads.add(async () => {

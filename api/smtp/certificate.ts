@@ -9,8 +9,8 @@ export type Certificate = { cert: Buffer; key: Buffer }
 export type CertificateFiles = { certFile: string; keyFile: string }
 
 /**
- * Sets the milliseconds between two checks of the certificate files. The interval of the checks is short enough,
- * because certificates are renewed weeks before they expire.
+ * Sets the milliseconds between two checks of the certificate files. Certificates are renewed weeks before they expire,
+ * so the checks need not be frequent.
  */
 const WATCH_MS = 10_000
 
@@ -21,7 +21,7 @@ const WATCH_MS = 10_000
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   const cert = read('SMTP_TLS_CERT_FILE', certFile)
   const key = read('SMTP_TLS_KEY_FILE', keyFile)
-  // The PEM texts are checked before their use, because a TLS context accepts invalid PEM and then fails at every
+  // The code checks the PEM texts before their use. A TLS context would accept invalid PEM and then fail at every
   // handshake.
   const parsed = parse('SMTP_TLS_CERT_FILE', 'a certificate', () => new X509Certificate(cert))
   const privateKey = parse('SMTP_TLS_KEY_FILE', 'a private key', () => createPrivateKey(key))
@@ -63,8 +63,8 @@ export function watchCertificate(
       use(readCertificate(files))
       log.info('a renewed certificate is in use')
     } catch (error) {
-      // A renewal replaces the files of the certificate and of the private key one after the other. Until both files
-      // are renewed, the private key may not match the certificate for a moment.
+      // A renewal replaces the files of the certificate and of the private key one after the other. For a moment, the
+      // private key may not match the certificate.
       log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
     }
   }

@@ -4,8 +4,8 @@ import { networkSharers, type Sharer } from './sharers.ts'
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
   /**
-   * Holds the sharers (networks or inboxes) whose limits count the connection. At first, these are the networks of the
-   * client.
+   * Holds the sharers (networks or inboxes) whose limits count the connection. At first, these are the client's
+   * networks.
    */
   sharers: readonly Sharer[]
   /** Holds the time of the last SMTP command, or of the last bytes of a message, as a value of performance.now(). */
@@ -16,8 +16,8 @@ export type OpenConnection = {
 
 /**
  * Shares the SMTP connections of a listener among the networks of its clients. Each network may have only a limited
- * number of SMTP connections. If the listener has no free SMTP connection, the listener ends an existing connection to
- * admit a new connection. The ended connection is the longest idle connection of the network with the most connections.
+ * number of connections. If no connection is free, the listener ends one to admit a new one. It chooses the longest
+ * idle connection of the network with the most connections.
  */
 export class ConnectionLimits {
   readonly #max: number
@@ -31,8 +31,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Admits an SMTP connection. Returns `null` if the client's network has too many connections. The caller of `enter`
-   * must call `leave` when the SMTP connection ends.
+   * Admits an SMTP connection. Returns `null` if the client's network has too many connections. When the connection
+   * ends, the caller must call `leave`.
    */
   enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
     const sharers = networkSharers(address)
@@ -44,10 +44,10 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts an open connection against other sharers from now on. A mail service counts as a network only until the
-   * service knows the receiving inboxes.
-   * @returns those sharers that have room. The connection counts only against these sharers. If no sharer has room,
-   * the caller ends the connection.
+   * Counts an open connection for other sharers (networks or inboxes) from now on. The network of a mail service counts
+   * only until the listener knows the receiving inboxes.
+   * @returns those sharers that may have another connection. The connection counts only for them. If there is none, the
+   * caller ends the connection.
    */
   countAs(connection: OpenConnection, sharers: readonly Sharer[]): readonly Sharer[] {
     const isOpen = this.#remove(connection)
@@ -88,8 +88,8 @@ export class ConnectionLimits {
   #held = ({ name }: Sharer): number => this.#connections.get(name)?.size ?? 0
 
   /**
-   * Ends one SMTP connection to make room for a new connection. @returns false if no network has more connections than
-   * the network of the new connection.
+   * Ends one SMTP connection to make room for a new one. @returns false if no network has more connections than the
+   * network of the new connection.
    */
   #makeRoom(newcomer: Sharer): boolean {
     const held = ({ sharers }: OpenConnection) => Math.max(...sharers.map(this.#held))

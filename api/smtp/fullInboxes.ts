@@ -6,9 +6,9 @@ import type { Pool } from '../../sql/db.ts'
 const INTERVAL_MS = 5_000
 
 /**
- * Holds the inboxes that have reached their storage limit, so that the SMTP listener can refuse mail for these inboxes
- * at RCPT. The list of full inboxes may be some seconds old. If an inbox has become full since the list was read, the
- * listener still accepts mail for this inbox, and the service always stores accepted mail.
+ * Holds the inboxes that have reached their storage limit, so that the SMTP listener can refuse their mail at RCPT.
+ * This list may be some seconds old. The listener may therefore accept mail for an inbox that has just become full. The
+ * service stores accepted mail in any case.
  */
 export class FullInboxes {
   #full = new Set<string>()
@@ -17,8 +17,7 @@ export class FullInboxes {
   readonly #done: Promise<void>
 
   /**
-   * @param options.defaultBytes is the storage limit of a project without its own limit, or `null` if such a project
-   * has no storage limit.
+   * @param options.defaultBytes is the storage limit of a project without its own limit. Null means no limit.
    */
   constructor(options: {
     pool: Pool

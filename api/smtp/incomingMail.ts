@@ -8,28 +8,27 @@ import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
 /**
- * Sets the largest size in bytes of an incoming message that stays in memory. The listener never drops a message of at
- * most this size to make room for other messages.
+ * Sets the largest size in bytes of an incoming message that stays in memory. The listener never drops such a small
+ * message to make room for others.
  */
 const SMALL_BYTES = 64 * 1024
 /**
  * Limits the bytes on disk of messages that are still arriving. The field `allBytes` applies to all connections
- * together, and `sharerBytes` to one sharer, such as a network. The field `loadedBytes` limits the bytes of complete large messages in
- * memory. Without this limit, 29 messages of 35 MB that end at the same moment took a gigabyte, because each message
- * waits in memory for its turn in the spool.
+ * together, and `sharerBytes` to one sharer, such as a network. The field `loadedBytes` limits the bytes of complete
+ * large messages in memory, each of which waits there for its turn in the spool. Without this limit, 29 messages of 35
+ * MB that end at the same moment took a gigabyte.
  */
 const BOUNDS = { allBytes: 1024 * MB, sharerBytes: 256 * MB, loadedBytes: 150 * MB }
 /**
- * A message that still arrives slower than LEAST_BYTES_PER_S after half a minute is an attack, or will never be
- * complete.
+ * Sets the time and the speed below which a message is too slow. A message that still arrives slower after half a
+ * minute is an attack, or will never be complete.
  */
 const GRACE_MS = 30_000
 const LEAST_BYTES_PER_S = 1024
 
 /**
- * Holds the beginning of the name of the folder for incomplete messages. Each SMTP listener has a separate folder for
- * incomplete messages. If an SMTP listener was killed, the next start of a listener removes the folder of the killed
- * listener.
+ * Holds the prefix of the folder names for incomplete messages. Each SMTP listener has its own folder. If a listener
+ * was killed, the next start of a listener removes its folder.
  */
 const FOLDER = 'incoming-'
 
@@ -58,9 +57,9 @@ type Held = {
 }
 
 /**
- * Holds SMTP messages that are still arriving, small messages in memory and larger messages on disk. If all incoming
- * messages together exceed their limit, the sharer (such as a network) with the most bytes loses its slowest message. The dropped message
- * makes room for mail of other senders.
+ * Holds SMTP messages that are still arriving, small ones in memory and larger ones on disk. If all of them together
+ * exceed their limit, the sharer (such as a network) with the most bytes loses its slowest message. This makes room for
+ * mail of other senders.
  */
 export class IncomingMails {
   readonly #folder: string
@@ -85,11 +84,11 @@ export class IncomingMails {
   }
 
   /**
-   * Begins to receive a message for the sharers of its connection.
+   * Begins to receive a message. Its bytes count for the sharers (such as networks) of its connection.
    * @param inboxes are the inboxes to which the message is addressed.
-   * @param alwaysBytes is the size up to which the message is never refused for lack of disk space.
-   * @param isPaced tells whether the limit on bytes a second applies. The limit does not apply if a slower pace would
-   * only hold memory longer, or would slow the mail of other inboxes.
+   * @param alwaysBytes is the size up to which the function never refuses the message for lack of disk space.
+   * @param isPaced tells whether the limit on bytes a second applies. It does not if a slower pace would only hold
+   * memory longer, or would slow the mail of other inboxes.
    */
   begin(
     inboxes: Iterable<string>,
@@ -140,8 +139,8 @@ export class IncomingMails {
       bytes: async () => {
         const rest = Buffer.concat(chunks)
         if (file === null) return rest
-        // The listener passes the received bytes to the thread of the spool in shared memory, so that the bytes need
-        // not be copied.
+        // The listener passes the received bytes to the thread of the spool in shared memory. Therefore it need not
+        // copy them.
         await this.#load(size)
         loaded = size
         const whole = Buffer.from(new SharedArrayBuffer(size))
@@ -171,7 +170,7 @@ export class IncomingMails {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  /** Waits until the memory has room for a message. If no large message is in memory, each message has room. */
+  /** Waits until the memory has room for a message. If the memory holds no large message, each message has room. */
   async #load(bytes: number): Promise<void> {
     while (this.#loadedBytes > 0 && this.#loadedBytes + bytes > this.#bounds.loadedBytes) {
       await new Promise<void>((resolve) => this.#loading.push(resolve))

@@ -36,16 +36,15 @@ export const PATIENCE = {
    */
   silentMs: 60_000,
   /**
-   * Holds the maximum duration of an SMTP connection, so that slow clients cannot occupy the connection for ever. The
-   * maximum must exceed ten minutes, because a client should wait ten minutes for the reply at the end of DATA (RFC
-   * 5321 §4.5.3.2).
+   * Holds the maximum duration of an SMTP connection. Otherwise slow clients could occupy it for ever. It must exceed
+   * ten minutes, because a client should wait ten minutes for the reply at the end of DATA (RFC 5321 §4.5.3.2).
    */
   connectionMs: 20 * 60_000,
   /** Holds the maximum duration of an HTTP request from a mail service. */
   requestMs: 10 * 60_000,
   /**
-   * After SIGTERM, the listener waits at most this many milliseconds for a message that is still arriving. If a message
-   * did not arrive completely, the sender of the message sends it again later.
+   * Sets for how many milliseconds after SIGTERM the listener waits for a message that is still arriving. The sender of
+   * an incomplete message sends it again later.
    */
   closeMs: 5_000,
 }
@@ -56,7 +55,7 @@ export type Patience = typeof PATIENCE
  */
 const ENDING_MAX = 200
 /**
- * If an SMTP client names this many unknown recipients in a session, the listener assumes that the client guesses
+ * Sets the number of unknown recipients in one session from which the listener assumes that the client guesses
  * addresses.
  */
 const UNKNOWN_RECIPIENTS_MAX = 20
@@ -74,7 +73,7 @@ type SessionState = {
   /** Counts the unknown recipients that the client named in this SMTP session. */
   unknown: number
   /**
-   * Holds the entry for an SMTP session in the list of open connections, or `null` if the listener refused the
+   * Holds the entry for an SMTP session in the list of open connections. Null means that the listener refused the
    * connection.
    */
   connection: OpenConnection | null
@@ -94,9 +93,9 @@ function stateOf(session: SMTPServerSession): SessionState {
 }
 
 /**
- * Creates the inbound SMTP server (RFC 5321). The SMTP server checks a recipient at RCPT, and replies 250 to a message
- * only after the spool has written the message to disk. The SMTP server does not relay mail, because it accepts only
- * the addresses of its own inboxes.
+ * Creates the inbound SMTP server (RFC 5321). It checks a recipient at RCPT. It replies 250 to a message only after the
+ * message is on disk in the spool (the file of accepted mail). It does not relay mail, because it accepts only the
+ * addresses of its own inboxes.
  */
 export function createListener(
   parts: Parts,
@@ -122,12 +121,12 @@ export function createListener(
     authOptional: true,
     disableReverseLookup: true,
     hideDSN: true,
-    // SMTPUTF8 is turned off for inbound mail, because the service does not support SMTPUTF8 for outgoing mail.
-    // Therefore the service could not reply to a sender with a mail address that needs SMTPUTF8.
+    // SMTPUTF8 is off for inbound mail, because the service does not support it for outgoing mail. The service could
+    // not reply to a sender whose address needs SMTPUTF8.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
-    // The sum leaves room for connections that are ending, because the limit `maxClients` of the SMTP library also
-    // counts these connections.
+    // The limit `maxClients` of the SMTP library also counts connections that are ending. Therefore the sum leaves room
+    // for them.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: patience.closeMs,
@@ -181,8 +180,8 @@ export function createListener(
       )
     },
   })
-  // The log line contains only the message. With a network error such as ECONNRESET in the field `err`, the log would
-  // report an outage of the database.
+  // The log line contains only the message of the error. With a network error such as ECONNRESET in the field `err`,
+  // the log would report an outage of the database.
   server.on('error', ({ message }: Error) => {
     parts.log.warn({ reason: message }, 'smtp connection failed')
   })
@@ -191,7 +190,7 @@ export function createListener(
 
 /**
  * Returns the SMTP reply after an unexpected error. The client must not see the text of the error, which may name a
- * file. If a client leaves while it sends a message, the error is not a fault of this service.
+ * file. If a client disconnects while it sends a message, this is no fault of the service.
  */
 function unexpected({ log }: Parts, error: Error): SmtpReply {
   if (errorCode(error) !== 'ECONNECTION') {
@@ -201,8 +200,8 @@ function unexpected({ log }: Parts, error: Error): SmtpReply {
 }
 
 /**
- * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The SMTP library passes domains to the listener in Unicode,
- * so only the local part of the address decides whether the command needs SMTPUTF8.
+ * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The SMTP library passes domains in Unicode, so only the local
+ * part of the address decides.
  */
 const needsUtf8 = (address: string, args: object | false | undefined) =>
   /[^ -~]/.test(address.slice(0, address.lastIndexOf('@'))) || (args && 'SMTPUTF8' in args)
@@ -257,8 +256,8 @@ async function receive(
   const incoming = parts.incoming.begin(new Set(inboxes.values()), connection)
   let fits = true
   try {
-    // The listener reads even a refused message to its end, because an SMTP server replies only after the client has
-    // sent the whole message.
+    // The listener reads even a refused message to its end. An SMTP server may reply only after the client has sent the
+    // whole message.
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (fits && !stream.sizeExceeded) fits = await incoming.write(chunk)
     }
@@ -267,8 +266,8 @@ async function receive(
     }
     if (!fits) throw new SmtpReply(452, TOO_MUCH_IN_FLIGHT)
     const bytes = await incoming.bytes()
-    // Trace headers in a mail are content of the mail, so the listener ignores these headers and begins a new trace
-    // when the mail arrives.
+    // Trace headers in a mail are content that its sender chose. The listener ignores them and begins a new trace when
+    // the mail arrives.
     await traced(
       'SMTP DATA',
       { kind: 'server', parent: null, attributes: { 'purser.mail.bytes': bytes.length } },

@@ -5,8 +5,8 @@ const AGAIN_MS = 1_000
 
 /**
  * Runs database reads one after the other, and repeats a failed read until it succeeds. PostgreSQL notifies the
- * listener of each change only once. A failed read would leave the listener's local copy outdated until the next
- * connection.
+ * listener of each change only once. Without the repetition, the listener's local copy would stay outdated until the
+ * next connection.
  */
 export class RepeatedReads {
   readonly #log: Pick<Logger, 'warn'>

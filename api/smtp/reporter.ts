@@ -9,8 +9,8 @@ import type { Spool } from './spool/spool.ts'
 const REPORT_MS = 3_000
 
 /**
- * Reports to PostgreSQL that the SMTP listener runs and whether the disk of the listener has room, first at once and
- * then every 3 s. The route `/readyz` reads the reports of the listeners.
+ * Reports to PostgreSQL that the SMTP listener runs and whether its disk has room, first at once and then every 3 s.
+ * The route `/readyz` reads these reports.
  */
 export function startReporter({
   pool,

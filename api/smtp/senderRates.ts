@@ -8,13 +8,13 @@ const MINUTE_MS = 60_000
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
 /**
- * Sets the part of an inbox's limit that is guaranteed to each network, as a divisor of the limit. Without this part,
- * one network that sent 1,200 mails at the start of each minute closed an inbox to all other senders.
+ * Sets which part of an inbox's limit every network is guaranteed, as a divisor of the limit. Without this part, one
+ * network that sent 1,200 mails at the start of each minute closed an inbox to all other senders.
  */
 const LEAST_DIVISOR = 100
 /**
- * Sets the maximum number of mails that an inbox receives in a minute, as a multiple of its limit. This maximum
- * includes the guaranteed parts of all networks.
+ * Sets the maximum number of mails that an inbox receives in a minute, as a multiple of its limit. It includes the
+ * guaranteed parts of all networks.
  */
 const INBOX_FACTOR = 2
 
@@ -40,7 +40,7 @@ export class SenderRates {
 
   /**
    * Tells whether an inbox may receive another message of a network in the current minute. If the inbox has reached its
-   * limit, only networks that have not used up their guaranteed part may send to the inbox.
+   * limit, only networks that have not used up their guaranteed part may send to it.
    * @param address is `null` for a message over HTTP.
    */
   takesFor(inbox: string, address: string | null): boolean {
@@ -56,7 +56,8 @@ export class SenderRates {
 
   /**
    * Counts an accepted message against the limits of the sending network and of the receiving inboxes.
-   * @param address is `null` for a message over HTTP, because a mail service delivers everybody's mail from one address.
+   * @param address is `null` for a message over HTTP. A mail service delivers everybody's mail from one address, so its
+   * network does not count.
    */
   count(address: string | null, inboxes: Iterable<string>): void {
     for (const { name } of address === null ? [] : networkSharers(address)) this.#messages.add(name)
@@ -80,7 +81,10 @@ export class SenderRates {
   }
 }
 
-/** Returns the parties that share the limit of an inbox. All mail over HTTP counts as the mail of one party. */
+/**
+ * Returns the parties that share the limit of an inbox, such as the sender's network. All mail over HTTP counts for one
+ * party.
+ */
 const sendersOf = (address: string | null): Sharer[] =>
   address === null ? [{ name: 'mail service', factor: 1 }] : networkSharers(address)
 

@@ -29,24 +29,24 @@ import { Spool } from './spool/spool.ts'
 
 /**
  * Sets the number of PostgreSQL connections of the SMTP listener. Two connections serve the mover (which moves mail
- * from the spool to PostgreSQL), and the others serve address lookups.
+ * from the spool to PostgreSQL). The others serve address look-ups.
  */
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /**
- * Limits a burst of large mails from one network or for one inbox. The arriving mails of a burst may together have as
- * many bytes as the rate limit allows in this many seconds.
+ * Limits a burst of large mails from one network or for one inbox. Together, the arriving mails may have as many bytes
+ * as the rate limit allows in this many seconds.
  */
 const LARGE_BURST_S = 2
 
 /** Describes a running SMTP listener. */
 export type SmtpServer = Running & {
   port: number
-  /** Holds the port on which the listener receives mail over HTTP, or `null` if mail over HTTP is turned off. */
+  /** Holds the port on which the listener receives mail over HTTP. Null means that mail over HTTP is off. */
   httpPort: number | null
 }
 
-/** Starts the inbound SMTP listener with its spool of accepted mail. */
+/** Starts the inbound SMTP listener with its spool (the file of accepted mail). */
 export async function startSmtp(
   config: Config,
   databaseUrl: string,
@@ -150,8 +150,8 @@ export async function startSmtp(
             patience: options.patience,
           },
         )
-  // The start waits only for a short time for the first report to the database, because the listener accepts mail even
-  // while the database is unreachable.
+  // The start waits only briefly for the first report to the database. The listener accepts mail even while the
+  // database is unreachable.
   await Promise.race([reporter.first, Bun.sleep(REPORT_WAIT_MS)])
   return {
     port: (server.server.address() as AddressInfo).port,

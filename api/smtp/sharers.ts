@@ -1,14 +1,14 @@
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
 /**
- * Sets how many times the limit of a /64 network a /48 network may use, because one IPv6 client can own a whole /48.
+ * Sets how many times the limit of a /64 network a /48 network may use. One IPv6 client can own a whole /48.
  */
 const WIDE_FACTOR = 4
 
 /** Describes a party that shares the listener: a network, or an inbox that gets mail from a mail service. */
 export type Sharer = {
   readonly name: string
-  /** Holds how many times each limit of a sharer (such as a network) this party may use. */
+  /** Holds how many times the limit of an ordinary sharer (such as a network) this sharer may use. */
   readonly factor: number
 }
 
@@ -21,8 +21,8 @@ export const networkSharers = (address: string): Sharer[] =>
 
 /**
  * Returns a receiving inbox as a sharer (a party to the limits) of the listener. A mail service delivers everybody's
- * mail from one address. Therefore the inboxes count in place of the network, so that a stranger's mail to one inbox
- * delays no other inbox.
+ * mail from one address. Therefore the inboxes count in place of its network, and much mail to one inbox delays no
+ * other inbox.
  */
 export const inboxSharer = (inbox: string): Sharer => ({
   name: `mail service to ${inbox}`,

@@ -8,8 +8,8 @@ export type SmtpMetrics = {
   /** Counts a message that got a 250 reply. */
   accepted(): void
   /**
-   * Counts a refused mail by the SMTP reply to this mail. The labels of this metric are reply texts of this service, so
-   * strangers cannot create new labels.
+   * Counts a refused mail by its SMTP reply. The labels of this metric are reply texts of this service, so a client
+   * cannot create new labels.
    */
   refused(reply: string): void
   /** Reads the present number of connections and the present number of spooled mails. */

@@ -1,6 +1,6 @@
 /**
- * Implements the operations of the vault for both REST and MCP. Each operation of the vault checks scope and input, and
- * writes the audit log entry. Each operation of the vault returns the JSON of the API response or throws an ApiError.
+ * Implements the operations of the vault for both REST and MCP. Each operation checks scope and input, and writes the
+ * audit log entry. It returns the JSON of the API response or throws an ApiError.
  */
 
 import { encodeCursor } from '../../shared/cursor.ts'
@@ -47,8 +47,8 @@ type Vault = Pick<Services, 'pool' | 'keyring'>
 type Reading = Vault & Pick<Services, 'credentials'>
 
 /**
- * Handles the route GET /v0/vault, which lists the credentials. Without `limit`, the response holds all credentials
- * that fit into the size limit of a response.
+ * Handles the route GET /v0/vault, which lists the credentials. Without `limit`, the response holds as many credentials
+ * as fit into the size limit of a response.
  */
 export async function listCredentials(
   { pool }: Vault,
@@ -98,8 +98,8 @@ export async function storeCredential(
   try {
     const stored = await storeRow(pool, { ...target, content, reveal: body.reveal })
     if (stored === 'withheld') throw ownersAlone()
-    // A null result means that the project was deleted after the gate (the check of the API key) had accepted the
-    // request.
+    // A null result means that the project was deleted after the gate (the checks before every handler) had accepted
+    // the request.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
     return config.answers === 'full' ? toItem(stored) : toStored(stored)
   } catch (error) {

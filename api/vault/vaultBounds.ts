@@ -22,8 +22,8 @@ import { badRequest } from '../http/errors.ts'
 const METHODS: readonly string[] = USE_METHODS
 
 /**
- * Holds a parser for each limit on a credential, such as the list of allowed hosts. The parser reads one entry of the
- * limit. Each parser returns the canonical form of an entry, or `null` for an invalid entry.
+ * Holds a parser for each limit on a credential, such as the list of allowed hosts. Each parser reads one entry of the
+ * list. It returns the canonical form of the entry, or `null` for an invalid entry.
  */
 const READERS = {
   allowedHosts: { most: ALLOWED_HOSTS_MAX, rule: ALLOWED_HOST_RULE, parse: parseAllowedHost },
@@ -42,8 +42,8 @@ const entries = (most: number, maxLength: number, description: string) =>
   )
 
 /**
- * Describes the fields of a request body that limit the use of a credential. The operation that REST and MCP share
- * checks each entry of these fields.
+ * Describes the fields of a request body that limit the use of a credential. The schema does not check their entries,
+ * because the operation that REST and MCP share does so.
  */
 export const ProtectionFields = {
   allowedHosts: entries(
@@ -83,8 +83,8 @@ export const ProtectionFields = {
 export type GivenBounds = { [Bound in (typeof BOUNDS)[number]]?: readonly string[] | null }
 
 /**
- * Returns the given limits on a credential in their canonical form. Limits on a credential that the request does not
- * name stay absent. Throws a 400 error that names an invalid entry.
+ * Returns the given limits on a credential in their canonical form. The result lacks limits that the request does not
+ * name. The function throws a 400 error that names an invalid entry.
  */
 export function readBounds(given: GivenBounds): Partial<Bounds> {
   const read: Partial<Bounds> = {}

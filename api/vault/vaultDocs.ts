@@ -91,7 +91,7 @@ export const OpenVersionSchema = t.Object({
 
 /**
  * Describes the name of a credential in the path, which Elysia has decoded. The schema's `maxLength` counts UTF-16 code
- * units. The operations of the vault check the name themselves, because MCP tools also call these operations.
+ * units. The operations of the vault check the name themselves, because MCP tools also call them.
  */
 export const NameParams = t.Object({
   name: t.String({

@@ -36,8 +36,8 @@ const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
   .join('; ')
 
 /**
- * Describes any JSON object in a request body. The members of `data` and `metadata` have no schema, because the vault
- * operation checks these members, and the members must stay unchanged.
+ * Describes any JSON object in a request body. The members of `data` and `metadata` have no schema, because they must
+ * stay unchanged. The vault operation checks them.
  */
 const anyObject = (description: string) =>
   t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })

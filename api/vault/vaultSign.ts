@@ -118,7 +118,7 @@ function signRequest(credential: OpenCredential, input: SignInput) {
     new Date(),
   )
   // The session token of a credential is a secret too, so the response holds only the placeholder `{{sessionToken}}`.
-  // In a later use of the credential, the service replaces this placeholder by the session token.
+  // When the caller uses the credential for a request, the service replaces this placeholder by the token.
   const hidden = token === null ? {} : { 'x-amz-security-token': '{{sessionToken}}' }
   return { algorithm, headers: { ...signed, ...hidden } }
 }

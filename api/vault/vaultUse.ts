@@ -30,8 +30,8 @@ export type GivenRequest = {
 const RETRY_S = 5
 
 /**
- * Handles POST /v0/vault/{name}/use, which sends a request with a secret. Waits at most `waitMs` until the service has
- * finished the use of the secret.
+ * Handles POST /v0/vault/{name}/use, which sends a request with a secret. The function waits at most `waitMs` until the
+ * service has sent the request and got the response.
  * @param key is the Idempotency-Key of the call.
  */
 export async function useCredential(
@@ -77,8 +77,8 @@ export async function useCredential(
 }
 
 /**
- * Returns a function that decides whether the limits on a credential allow the service to fill the credential's secret
- * into an HTTP request.
+ * Returns a function that decides whether the limits on a credential allow the service to fill the secret into an HTTP
+ * request.
  */
 export const judgeFilling =
   (name: string, request: UseRequest) =>
@@ -142,7 +142,8 @@ const toUse = (use: Use) => ({
 })
 
 /**
- * Returns the request with its body as text. @throws {ApiError} 400 for a JSON body with a number that has lost digits.
+ * Returns the request with its body as text. @throws {ApiError} 400 for a JSON body with a number that has lost digits
+ * during parsing.
  * @param field is the name that the error message gives to the body.
  */
 export function readRequest(

@@ -19,7 +19,7 @@ const oneOf = <Word extends string>(words: readonly Word[], description: string)
   )
 
 /**
- * Describes the HTTP request that the service sends with a secret. The vault operation itself checks the length limits,
+ * Describes the HTTP request that the service sends with a secret. The vault operation itself checks the lengths,
  * because MCP tools pass requests of the same form.
  */
 export const RequestSchema = t.Object({

@@ -84,7 +84,7 @@ const SECTIONS: readonly [path: string, name: string, role: Role][] = [
 ]
 
 /**
- * Returns the screen of an address. Returns `null` if no screen has this address, or if the address is cut off within a
+ * Returns the screen of an address. Returns `null` if no screen has this address, or if it ends within a
  * percent-encoded character.
  */
 function findScreen(path: string): { screen: Screen; params: string[] } | null {
@@ -210,7 +210,7 @@ function startConsole(session: Session): () => void {
 const showSignIn = async () => document.body.replaceChildren(await signInChoices())
 
 /**
- * Lists two HTTP statuses: the status of the response to an ended session, and the status after many such responses.
+ * Lists two HTTP statuses: the one after the end of a session, and the one after many requests without a session.
  */
 const SIGNED_OUT = [401, 429]
 
@@ -232,7 +232,7 @@ async function showConsole(): Promise<void> {
     stop()
     void showSignIn()
   }
-  // The console must not draw the sign-in page again after a later refusal, such as the refusal of a passkey.
+  // If the service later refuses something, such as a passkey, the console must not draw the sign-in page again.
   signedOut.addEventListener('end', end, { once: true })
 }
 

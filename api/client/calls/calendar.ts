@@ -23,8 +23,8 @@ export function calendar(http: Http) {
   return {
     list,
     /**
-     * Iterates over every calendar event of a period. The iteration loads each page of calendar events only when it
-     * reaches the page.
+     * Iterates over every calendar event of a period. The client loads a page of events only when the iteration reaches
+     * it.
      */
     all: (query: CalendarQuery, options?: CallOptions) =>
       everyPage(
@@ -33,8 +33,8 @@ export function calendar(http: Http) {
         query.pageToken,
       ),
     /**
-     * Answers the invitation in a message. If the service's response to an invitation answer is lost, the client
-     * library repeats the call only if the caller gave an `idempotencyKey`.
+     * Answers the invitation in a message. If the service's response is lost, the client repeats the call only if the
+     * caller gave an `idempotencyKey`.
      */
     rsvp: (
       messageId: string,

@@ -33,7 +33,7 @@ export function domains(http: Http) {
       ),
     get: (domain: string, options?: CallOptions) =>
       http.call('getPlatformDomainsByDomain', { path: { domain } }, options),
-    /** Adds a mail domain. Set the returned DNS records in the DNS of the added domain. */
+    /** Adds a mail domain. The response lists the DNS records that you must set for the domain. */
     add: (domain: string, options?: CallOptions) =>
       http.call('postPlatformDomains', { body: { domain } }, options),
     /** Starts a check of the domain's DNS records. */
@@ -45,9 +45,8 @@ export function domains(http: Http) {
     /** Manages the secrets with which a mail service delivers the mail of one domain by HTTP. */
     inbound: {
       /**
-       * Creates an inbound secret, with which a mail service delivers the mail of one domain by HTTP. Only the response
-       * to the call that creates an inbound secret shows the secret. After a new inbound secret is created, the former
-       * inbound secret stays valid for 24 hours.
+       * Creates an inbound secret, with which a mail service delivers the mail of one domain by HTTP. Only this
+       * response shows the secret. The former secret stays valid for 24 hours.
        */
       create: (domain: string, options?: CallOptions) =>
         http.call('postPlatformDomainsByDomainInbound', { path: { domain } }, options),
@@ -56,7 +55,7 @@ export function domains(http: Http) {
       revoke: (domain: string, options?: CallOptions) =>
         http.call('deletePlatformDomainsByDomainInbound', { path: { domain } }, options),
     },
-    /** Deletes a mail domain. Deleting a mail domain fails with ConflictError while the domain has projects. */
+    /** Deletes a mail domain. Fails with ConflictError while projects use the domain. */
     delete: (domain: string, options?: CallOptions) =>
       http.call('deletePlatformDomainsByDomain', { path: { domain } }, options),
   }

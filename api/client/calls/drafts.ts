@@ -34,8 +34,8 @@ export function drafts(http: Http) {
       options?: CallOptions,
     ) => http.call('postMessagesDrafts', { body: draft }, options),
     /**
-     * Changes a draft. The fields in the change replace the present fields of the draft. The list `remove` names the
-     * fields to remove from the draft.
+     * Changes a draft. The fields in the change replace the fields of the draft. The list `remove` names the fields to
+     * remove from the draft.
      */
     update: (
       draftId: string,
@@ -43,8 +43,7 @@ export function drafts(http: Http) {
       options?: CallOptions,
     ) => http.call('patchMessagesDraftsByDraftId', { path: { draftId }, body: change }, options),
     /**
-     * Sends a draft once, even if the call is repeated. For 24 hours a repeated call to send the draft gets the first
-     * response again.
+     * Sends a draft once, even if the call is repeated. For 24 hours, a repeated call gets the first response again.
      */
     send: (draftId: string, options?: CallOptions) =>
       http.call('postMessagesDraftsByDraftIdSend', { path: { draftId } }, options),

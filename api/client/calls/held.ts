@@ -22,7 +22,7 @@ type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['inpu
 export function held(http: Http) {
   /**
    * Returns one page of the approval requests for mail, newest first. With the query parameter `state`, the list can
-   * also contain approval requests about which the owner has already decided.
+   * also contain requests that the owner has already approved or rejected.
    */
   const list = (projectId: string, query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPlatformProjectsByProjectIdHeld', { path: { projectId }, query }, options)
@@ -55,8 +55,8 @@ export function held(http: Http) {
         options,
       ),
     /**
-     * Approves a held mail (a mail that waits for the owner's approval). The service sends a held mail only if its
-     * bytes have the hash that the approval names. A second approval of the same held mail changes nothing.
+     * Approves a held mail (a mail that waits for the owner's approval). The service sends the mail only if its bytes
+     * have the hash that the approval names. A second approval changes nothing.
      */
     approve: (projectId: string, approvalId: string, seen: Approve, options?: CallOptions) =>
       http.call(
@@ -75,8 +75,8 @@ export function held(http: Http) {
         options,
       ),
     /**
-     * Changes the content of a held mail (a mail that waits for the owner's approval). The change of a held mail gives
-     * its bytes a new hash.
+     * Changes the content of a held mail (a mail that waits for the owner's approval). The changed mail has a new hash,
+     * which the approval must name.
      */
     edit: (projectId: string, approvalId: string, change: Edit, options?: CallOptions) =>
       http.call(

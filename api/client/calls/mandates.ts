@@ -44,8 +44,8 @@ export function purses(http: Http) {
     open: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurse', at(projectId), options),
     /**
-     * Sets the balance in USDC below which the service sends the event purse.low. A balance of `null` turns off the
-     * event purse.low.
+     * Sets the balance in USDC below which the service sends the event purse.low. The value `null` turns off this
+     * event.
      */
     setLow: (projectId: string, low: string | null, options?: CallOptions) =>
       http.call(
@@ -54,8 +54,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Sets the highest USDC balance of the purse, and the address that receives any USDC above this balance. If a
-     * setting of the purse is `null`, this setting is removed.
+     * Sets the highest USDC balance of the purse, and the address that receives any USDC above this balance. The value
+     * `null` removes a setting.
      * @param change holds the new payout settings of the purse. A new `payoutAddress` takes effect after 24 hours.
      */
     setPayout: (
@@ -69,8 +69,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Refunds a final payment, or a part of the payment, to the payer. The value `by_hand` in the response means that
-     * you must send the refund yourself, because the purse was not the payee of the payment.
+     * Refunds a final payment, or a part of it, to the payer. If the response holds the value `by_hand`, you must send
+     * the refund yourself, because the purse was not the payee of the payment.
      */
     refund: (
       paymentId: string,
@@ -80,8 +80,8 @@ export function purses(http: Http) {
     refunds: (paymentId: string, options?: CallOptions) =>
       http.call('getPaymentsByPaymentIdRefunds', { path: { paymentId } }, options),
     /**
-     * Names the transaction of a refund that you made by hand. The service looks up the refund's transaction on the
-     * chain as the proof of the refund.
+     * Names the transaction of a refund that you made by hand. The service looks up this transaction on the chain as
+     * the proof of the refund.
      */
     proveRefund: (
       { paymentId, refundId }: { paymentId: string; refundId: string },
@@ -135,8 +135,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Approves a payment that waits for the owner. The service signs a payment only if its terms have the hash that the
-     * approval names. A second approval of the same payment changes nothing.
+     * Approves a payment that waits for the owner. The service signs the payment only if its terms have the hash that
+     * the approval names. A second approval changes nothing.
      */
     approve: (
       projectId: string,
@@ -206,8 +206,7 @@ export function mandates(http: Http) {
         options,
       ),
     /**
-     * Changes a mandate. Fields that the change leaves out stay unchanged in the mandate. If a limit in the change is
-     * `null`, this limit of the mandate is removed.
+     * Changes a mandate. Fields that the change leaves out stay as they are. The value `null` removes a limit.
      */
     change: (projectId: string, mandateId: string, change: Change, options?: CallOptions) =>
       http.call(
@@ -215,7 +214,7 @@ export function mandates(http: Http) {
         { path: { projectId, mandateId }, body: change },
         options,
       ),
-    /** Ends a mandate. An ended mandate allows no payments, but the service keeps the record of the mandate. */
+    /** Ends a mandate. An ended mandate allows no payments, but the service keeps its record. */
     end: (projectId: string, mandateId: string, options?: CallOptions) =>
       http.call(
         'deletePlatformProjectsByProjectIdMandatesByMandateId',

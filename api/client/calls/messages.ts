@@ -29,11 +29,14 @@ type WaitQuery = Omit<
 }
 
 /**
- * Sets the time limit of the client for a waiting call, in milliseconds. The limit exceeds the maximum wait of the
- * service (60 s), so that the response can still arrive.
+ * Sets the client's time limit for a waiting call, in milliseconds. The limit exceeds the maximum wait of the service
+ * (60 s), so that the response can still arrive.
  */
 const WAIT_TIMEOUT_MS = 75_000
-/** Repeats the default of the service: the number of seconds that the service waits if the query has no `timeout`. */
+/**
+ * Holds the number of seconds that the service waits if the query has no `timeout`. The service itself uses the same
+ * default.
+ */
 const WAIT_DEFAULT_S = 30
 
 /**
@@ -53,16 +56,16 @@ export function messages(http: Http) {
   /**
    * Waits for the next received message that matches the query. Returns `undefined` if no such message arrives before
    * the timeout.
-   * @param query filters the messages. The query's `timeout` is in seconds, at most 60. With a time `after` in the
-   * query, the wait also ends for a message that was received since that time. The query field `has` names a part that
-   * the message must have: a one-time code, an attachment whose text was read, or an invite.
+   * @param query filters the messages. The query's `timeout` is in seconds, at most 60. With a time `after`, a message
+   * that was received since that time also ends the wait. The query field `has` names a part that the message must
+   * have: a one-time code, an attachment whose text was read, or an invite.
    */
   const wait = async ({ labels, ...given }: WaitQuery = {}, options?: CallOptions) => {
     const query = { ...given, labels: labels?.join(',') }
     const startMs = Date.now()
     /**
-     * Makes the query of a retry. A retry also finds a message that arrived while the connection was lost, but never a
-     * message that an earlier wait has returned.
+     * Makes the query of a retry. The retry also finds a message that arrived while the connection was lost. It never
+     * finds a message that an earlier wait has returned.
      */
     const ofRepeat = () => {
       const sinceMs = Math.max(startMs - (http.clockAheadMs ?? 0), lastMs)
@@ -78,8 +81,7 @@ export function messages(http: Http) {
       { timeoutMs: WAIT_TIMEOUT_MS, ...options },
       ofRepeat,
     )) as Message | undefined
-    // A later wait may pass this time as `after`, because the service leaves out messages of the millisecond that
-    // `after` names.
+    // A later wait may pass this time as `after`, because the service leaves out messages of exactly this millisecond.
     if (message !== undefined) lastMs = Math.max(lastMs, Date.parse(message.createdAt))
     return message
   }
@@ -116,8 +118,8 @@ export function messages(http: Http) {
         options,
       ),
     /**
-     * Returns a page of the text of an attachment. A stranger wrote the text of the attachment. The field `state` is
-     * pending until the service has read the attachment. To wait for the text of the attachment, use `has: 'text'`, or
+     * Returns a page of the text of an attachment. Do not trust this text, because the sender of the mail chose it. The
+     * field `state` is pending until the service has read the attachment. To wait for the text, use `has: 'text'`, or
      * follow the event attachment.read.
      * @param query selects the page of the attachment's text. The query fields `offset` and `limit` count characters of
      * the text.
@@ -136,8 +138,7 @@ export function messages(http: Http) {
     /** Manages drafts, which are mails that are still being written. */
     drafts: drafts(http),
     /**
-     * Cancels a scheduled message, or withdraws a held message. The service never sends a message that was canceled or
-     * withdrawn.
+     * Cancels a scheduled message, or withdraws a message that waits for approval. The service then never sends it.
      */
     cancel: (messageId: string, options?: CallOptions) =>
       http.call('postMessagesByMessageIdCancel', { path: { messageId } }, options),
@@ -154,8 +155,8 @@ export function messages(http: Http) {
       options?: CallOptions,
     ) => http.call('patchMessagesByMessageId', { path: { messageId }, body: change }, options),
     /**
-     * Sends a mail in a new thread. If `sendAt` is set, the service sends the mail at the time that `sendAt` names. If
-     * the service's response is lost, the client sends the mail again only if the call has an `idempotencyKey`.
+     * Sends a mail in a new thread. With `sendAt`, the service sends the mail at this time. If the service's response
+     * is lost, the client sends the mail again only if the call has an `idempotencyKey`.
      */
     send: (mail: Operations['postMessagesSend']['input']['body'], options?: CallOptions) =>
       http.call('postMessagesSend', { body: mail }, options),

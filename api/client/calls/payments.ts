@@ -52,8 +52,8 @@ export function payments(http: Http) {
       options?: CallOptions,
     ) => http.call('getPaymentsFunnel', { query }, options),
     /**
-     * Streams the settled payments, oldest first, as CSV or JSON Lines. The export of payments is never retried. To
-     * continue an export of payments that broke off, pass the last cursor that you received.
+     * Streams the settled payments, oldest first, as CSV or JSON Lines. The client never retries this call. To continue
+     * an export that broke off, pass the last cursor that you received.
      */
     export: (
       query: NonNullable<Operations['getPaymentsExport']['input']['query']> = {},
@@ -66,8 +66,8 @@ export function payments(http: Http) {
     ) => http.call('postPaymentsChallenge', { body: price }, options),
     /**
      * Redeems a payment. Serve the paid resource only if the verdict is `ok: true`, which the service returns once for
-     * each payment. If the response to a redeem call is lost, a retry with the same idempotency key gets the same
-     * response again. By default each redeem call has a new idempotency key.
+     * each payment. If the response is lost, a retry with the same idempotency key gets the same response again. By
+     * default, each redeem call has a new idempotency key.
      */
     redeem: (
       payment: Operations['postPaymentsRedeem']['input']['body'],

@@ -28,7 +28,7 @@ export function purse(http: Http) {
     get: (options?: CallOptions) => http.call('getPurse', {}, options),
     /**
      * Makes a purchase from the purse of the project. Two calls with the same `idempotencyKey` never buy twice. If the
-     * state of the purchase is `pending`, read the result with `status`.
+     * state of the purchase is `pending`, read the result later with `status`.
      */
     pay: (
       body: PayBody,
@@ -37,7 +37,7 @@ export function purse(http: Http) {
     /** Asks the seller for the price of a request, and signs no payment. */
     quote: (body: QuoteBody, options?: CallOptions) =>
       http.call('postPurseQuote', { body }, options),
-    /** Returns a purchase. Waits until the purchase has ended, but at most `timeout` seconds. */
+    /** Returns a purchase. Waits for the end of the purchase, but at most `timeout` seconds. */
     status: (purchaseId: string, { timeout, ...options }: CallOptions & Timeout = {}) =>
       http.call(
         'getPursePaymentsByPurchaseId',

@@ -32,10 +32,10 @@ export function sellers(http: Http) {
     get: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointId', { path: { endpointId } }, options),
     /**
-     * Registers an endpoint (a resource with a price), or changes the endpoint with the same URL. The response holds
-     * `webhookSecret` only if the endpoint is new. With a `webhookUrl` but without a `webhookSecret`, the client does not
-     * send the call again after a lost response, because only the first response shows the generated secret. After such
-     * an error, get a new secret by `rotateSecret`.
+     * Registers an endpoint (a resource with a price), or changes the endpoint with the same URL. Only the first
+     * response for a new endpoint shows a generated `webhookSecret`. Therefore the client does not repeat a call with a
+     * `webhookUrl` but without a `webhookSecret` after a lost response. After such an error, get a new secret by
+     * `rotateSecret`.
      */
     put: (endpoint: Operations['putSellersEndpoints']['input']['body'], options?: CallOptions) =>
       http.call('putSellersEndpoints', { body: endpoint }, options),
@@ -55,8 +55,8 @@ export function sellers(http: Http) {
     verify: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdVerify', { path: { endpointId } }, options),
     /**
-     * Starts a trial of an endpoint, in which the service sends requests to the endpoint as a buyer does. With `buy`
-     * the trial of the endpoint makes one payment, on the embedded devnet.
+     * Starts a trial of an endpoint, in which the service sends requests to the endpoint like a buyer. With `buy`, the
+     * trial also makes one payment, on the embedded devnet.
      */
     startTrial: (endpointId: string, buy: boolean, options?: CallOptions) =>
       http.call(
@@ -68,8 +68,7 @@ export function sellers(http: Http) {
     trial: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointIdTrial', { path: { endpointId } }, options),
     /**
-     * Replaces the webhook secret of an endpoint. Only the response to the call that replaces the webhook secret shows
-     * the endpoint's new secret.
+     * Replaces the webhook secret of an endpoint. Only this response shows the new secret.
      */
     rotateSecret: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdRotateSecret', { path: { endpointId } }, options),

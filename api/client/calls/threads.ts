@@ -31,7 +31,7 @@ export function threads(http: Http) {
         (page) => page.threads,
         query.pageToken,
       ),
-    /** Returns a thread with its newest messages, in order from old to new. */
+    /** Returns a thread with its newest messages, from old to new. */
     get: (threadId: string, query: { limit?: number | undefined } = {}, options?: CallOptions) =>
       http.call('getThreadsByThreadId', { path: { threadId }, query }, options),
     /** Changes the labels of every message of a thread. */

@@ -11,7 +11,7 @@ type ListQuery = NonNullable<Operations['getVault']['input']['query']>
 
 /**
  * Makes the path parameters and the query parameters with which a call names a credential. A path segment of a URL
- * cannot be "." or "..", so the query names a credential with such a name.
+ * cannot be "." or "..", so the query must hold such a name.
  */
 const named = <More extends object>(name: string, more?: More) => {
   const isStep = name === '.' || name === '..'
@@ -30,8 +30,8 @@ const named = <More extends object>(name: string, more?: More) => {
  */
 export function vault(http: Http) {
   /**
-   * Returns one page of credentials. Without `limit`, the page contains all credentials that fit into the size limit of
-   * a response.
+   * Returns one page of credentials. Without `limit`, the page contains as many credentials as fit into the size limit
+   * of a response.
    */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getVault', { query }, options)
@@ -45,8 +45,8 @@ export function vault(http: Http) {
         query.pageToken,
       ),
     /**
-     * Returns a credential with its secret, but never returns a TOTP secret. Fails with ExpiredError if the time
-     * `expiresAt` of the credential has passed.
+     * Returns a credential with its secret, except that a TOTP secret is never returned. Fails with ExpiredError after
+     * the time `expiresAt` of the credential.
      */
     get: (name: string, options?: CallOptions) => http.call('getVaultByName', named(name), options),
     /** Stores a credential. The new credential completely replaces an existing credential of the same name. */
@@ -62,14 +62,14 @@ export function vault(http: Http) {
     totp: (name: string, options?: CallOptions) =>
       http.call('getVaultByNameTotp', named(name), options),
     /**
-     * Takes a backup code of a credential and marks the code as used. If the response to this call is lost, the client
-     * never retries the call, because a retry would take another backup code.
+     * Takes a backup code of a credential and marks it as used. The client never retries this call after a lost
+     * response, because a retry would take another backup code.
      */
     takeBackupCode: (name: string, options?: CallOptions) =>
       http.call('postVaultByNameTotpBackup', named(name), options),
     /**
-     * Changes who may read a credential, and where the credential may be used. With a project key, a caller may only
-     * make the limits on a credential stricter.
+     * Changes who may read a credential, and where it may be used. With a project key, a caller can only make these
+     * limits stricter.
      */
     protect: (
       name: string,
@@ -78,9 +78,8 @@ export function vault(http: Http) {
     ) => http.call('patchVaultByName', { ...named(name), body: protection }, options),
     /**
      * Makes the service send an HTTPS request with a secret filled in, and returns the response without the secret. The
-     * service sends the request with the secret at most once. If the response of the service is lost, you can repeat
-     * the call with the same `idempotencyKey`. If the use of the secret is in the state `pending`, read the result with
-     * `getUse`.
+     * service sends the request at most once. If the service's response is lost, you can repeat the call with the same
+     * `idempotencyKey`. If the state of the use is `pending`, read the result with `getUse`.
      */
     use: (
       name: string,
@@ -88,8 +87,8 @@ export function vault(http: Http) {
       options?: CallOptions & { idempotencyKey?: string },
     ) => http.call('postVaultByNameUse', { ...named(name), body: { request } }, options),
     /**
-     * Waits until the use of a secret has ended, and returns the record of the use with the host's response. The
-     * service keeps the record of a secret's use for ten minutes after the end of the use.
+     * Waits until a use of a secret has ended, and returns the record of the use with the host's response. The service
+     * keeps this record for ten minutes after the end of the use.
      */
     getUse: (name: string, useId: string, options?: CallOptions) =>
       http.call('getVaultByNameUsesByUseId', named(name, { useId }), options),

@@ -23,7 +23,7 @@ export function webhooks(http: Http) {
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getWebhooksDeliveries', { query }, options)
   return {
-    /** Registers a webhook URL. Only the response to the registration shows the webhook's secret. */
+    /** Registers a webhook URL. Only this response shows the webhook's secret. */
     create: (webhook: Operations['postWebhooks']['input']['body'], options?: CallOptions) =>
       http.call('postWebhooks', { body: webhook }, options),
     /** Returns the registered webhooks. */

@@ -40,7 +40,7 @@ type ExpressResponse = {
 }
 
 /**
- * Creates an Express middleware that puts a price on all routes that follow the middleware.
+ * Creates an Express middleware that puts a price on all routes after it.
  *
  * @example
  * app.get('/weather', requirePayment({ purser, amount: '0.01' }), (_request, response) => response.send('Fine.'))
@@ -95,11 +95,9 @@ export function requirePayment(
 }
 
 /**
- * Sets payment headers just before the response head is sent, so that the payment headers override headers of the
- * route.
- * @returns a function that returns the headers of the response, but not the headers that an outer middleware sets
- * later. If the paywall stored those headers, a middleware that compresses responses would see its own headers in a
- * stored response.
+ * Sets payment headers just before the server sends the response head, so that they override headers of the route.
+ * @returns a function that returns the headers of the response. The result omits headers that an outer middleware sets
+ * later. Otherwise a middleware that compresses responses would see its own headers in a stored response.
  */
 function setLate(
   response: ExpressResponse,
@@ -147,8 +145,8 @@ function store(
   ownHeaders: () => [string, string][],
 ): void {
   const { write, end } = response
-  // If the payer disconnects, a handler that streams its response stops without a call of `end`. A payer may disconnect
-  // while the payment settles, and then the response emits no further `close`.
+  // If the payer disconnects, a handler that streams its response stops without a call of `end`. If the payer
+  // disconnects while the payment settles, the response emits no further `close`.
   if (response.destroyed) sale.left()
   else response.once('close', sale.left)
   const pieces: Uint8Array[] = []

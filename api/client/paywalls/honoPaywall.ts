@@ -24,8 +24,7 @@ export function requirePayment(
     try {
       await next()
       const response = judged.finish(context.res)
-      // Without the assignment of `undefined`, Hono would overwrite the payment headers with the headers of the
-      // handler's response.
+      // Without the assignment of `undefined`, Hono would overwrite the payment headers with the handler's headers.
       context.res = undefined
       context.res = response
     } catch (error) {

@@ -1,4 +1,4 @@
-/** Handles the HTTP part of the paywalls: the payment headers, CORS, and the paid resource that a request names. */
+/** Handles the HTTP part of the paywalls: the payment headers, CORS, and the URL of the paid resource. */
 import { credentialsIn } from './paidRequest.ts'
 import { createPaywall, type PaywallOptions, type Refused, type Verdict } from './paywall.ts'
 import { notePage, offerPage, pageHeaders, prefersHtml } from './paywallPage.ts'
@@ -6,7 +6,7 @@ import { notePage, offerPage, pageHeaders, prefersHtml } from './paywallPage.ts'
 export type HttpPaywallOptions = PaywallOptions & {
   /**
    * Makes the paywall trust X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Set `trustProxy` only
-   * behind a proxy that sets both headers, because otherwise any client can set X-Forwarded-Proto and X-Forwarded-Host.
+   * behind a proxy that sets both headers. Otherwise any client can set them.
    */
   trustProxy?: boolean
   /**
@@ -29,9 +29,9 @@ export type HttpRequest = {
   /** Returns the names of all request headers, in lower case. */
   headerNames: () => Iterable<string>
   /**
-   * Returns the hash of the request body. A `null` hash means that the hash of the request body is unknown. Without the
-   * hash of the request body, the paywall cannot send a stored response to a repeated request. If the handler fails, the
-   * payer may repeat such a request in the same process.
+   * Returns the hash of the request body. Null means that the hash is unknown. Without the hash, the paywall cannot
+   * send a stored response to a repeated request. If the handler fails, the payer may repeat such a request in the same
+   * process.
    */
   hashBody: () => Promise<string | null>
 }
@@ -83,8 +83,7 @@ export function createHttpPaywall(
       }
       return { kind: 'preflight', headers }
     }
-    // Some wallets send the same payment in two payment headers. The paywall redeems only the payment in one of these
-    // headers.
+    // Some wallets send the same payment in two payment headers. The paywall redeems only one of them.
     const payment = header('payment-signature') ?? header('x-payment') ?? null
     const judged = await judge({
       payment,
@@ -104,9 +103,9 @@ export function createHttpPaywall(
 }
 
 /**
- * Lists the request headers that may change the content of the response. The paywall treats two requests as equal only
- * if the values of all these request headers, and of all other headers with credentials, are equal. Therefore a stranger
- * who copied a payment cannot get the response that the seller made for another person's cookie or API key.
+ * Lists the request headers that may change the content of the response. Two requests count as equal only if the values
+ * of these headers, and of all other headers with credentials, are equal. Therefore an attacker who copied a payment
+ * cannot get the response that the seller made for another person's cookie or API key.
  */
 const ASKING_HEADERS = [
   'authorization',
@@ -122,7 +121,7 @@ async function askedBy({ method, target, header, headerNames, hashBody }: HttpRe
   const body = await hashBody()
   const credentials = credentialsIn(headerNames(), header)
   if (body === null) {
-    // The content type is left out, because each repetition of a form has another boundary.
+    // The list omits the content type, because each repetition of a form has another boundary.
     const values = ['authorization', 'cookie'].map((name) => header(name) ?? null)
     return { asked: null, known: [method, target, values, ...credentials] }
   }
@@ -131,8 +130,8 @@ async function askedBy({ method, target, header, headerNames, hashBody }: HttpRe
 }
 
 /**
- * Lists the response headers that apply to one connection only. The paywall sends a stored response without the headers
- * that apply to one connection, because the new connection has its own values of these headers.
+ * Lists the response headers that apply to one connection only. The paywall removes them from a stored response,
+ * because the new connection has its own values.
  */
 const CONNECTION_HEADERS = new Set(['connection', 'content-length', 'date', 'transfer-encoding'])
 
@@ -159,8 +158,8 @@ export const httpAnswer = (
 const TRANSIENT = [408, 425, 429]
 
 /**
- * Tells whether a response with this HTTP status counts as a sale. After a failure of the seller's server, or after a
- * status that asks for a repetition, the payer may send the same request again.
+ * Tells whether a response with this HTTP status counts as a sale. It does not after a failure of the seller's server,
+ * or if the status asks for a repetition. The payer may then send the same request again.
  */
 export const isSold = (status: number): boolean => status < 500 && !TRANSIENT.includes(status)
 

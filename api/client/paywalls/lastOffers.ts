@@ -1,4 +1,7 @@
-/** Stores the last offers of the service, because a paywall also needs offers while the service refuses its calls. */
+/**
+ * Stores the last offers of the service. A paywall needs an offer for the payer even while the service refuses its
+ * calls.
+ */
 import type { Challenge } from '../calls/payments.ts'
 import type { Purser } from '../purser.ts'
 
@@ -12,7 +15,7 @@ const OFFER_MAX_MS = 60_000
 
 type Stored = { challenge: Challenge; untilMs: number }
 
-/** Holds the last offers of each client. The offer that was stored first is dropped first. */
+/** Holds the last offers of each client. When there are too many, the oldest stored offer is dropped. */
 const offers = new WeakMap<Purser, Map<string, Stored>>()
 
 /**

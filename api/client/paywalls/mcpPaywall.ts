@@ -16,11 +16,11 @@ type AuthInfo = { token?: string } | undefined
 
 /** Describes the fields of the last argument of a tool's callback that the paywall uses. */
 type ToolExtra = {
-  // Version 1 of the MCP SDK passes the following three fields to the callback of a tool.
+  // Version 1 of the MCP SDK passes the following three fields to a tool's callback.
   _meta?: Meta
   authInfo?: AuthInfo
   requestInfo?: { headers?: Record<string, unknown> } | undefined
-  // Version 2 of the MCP SDK passes the following two fields to the callback of a tool.
+  // Version 2 of the MCP SDK passes the following two fields to a tool's callback.
   mcpReq?: { _meta?: Meta } | undefined
   http?: { req?: Request; authInfo?: AuthInfo } | undefined
 }
@@ -34,12 +34,12 @@ const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
 export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
   /**
    * Holds the URL under which the seller registered the tool. Each tool needs a different URL, because the paywall
-   * finds a stored response by the tool's URL and arguments.
+   * finds a stored response by this URL and the tool's arguments.
    */
   resource: string
   /**
-   * Sets the x402 version of the challenge, 2 by default. One tool result can hold a challenge of only one x402
-   * version. The paywall accepts a payment of either x402 version.
+   * Sets the x402 version of the challenge, 2 by default. A tool result can hold a challenge of only one version. The
+   * paywall accepts a payment of either version.
    */
   x402Version?: 1 | 2
 }
@@ -87,8 +87,8 @@ export function requirePayment<Args extends unknown[], Result extends object>(
 }
 
 /**
- * Lists the credentials of the caller. The paywall treats two calls as equal only if their credentials are equal.
- * Therefore a stranger who copied a payment cannot get the response that the seller made for another person.
+ * Lists the credentials of the caller. Two calls count as equal only if their credentials are equal. Therefore an
+ * attacker who copied a payment cannot get the response that the seller made for another person.
  */
 function credentialsOf({ authInfo, requestInfo, http }: ToolExtra): unknown[] {
   const sent = http?.req === undefined ? requestInfo?.headers : Object.fromEntries(http.req.headers)

@@ -1,12 +1,12 @@
 /**
- * Holds the idempotency keys of paid requests whose body the paywall cannot hash. These keys are random, so that a
- * different body never gets the grant of a sold request. A repeated request needs the same key until the seller has
- * sold the request.
+ * Holds the idempotency keys of paid requests whose body the paywall cannot hash. These keys are random. Therefore a
+ * request with another body never gets the grant of a sold request. A repeated request needs the same key until the
+ * seller has sold it.
  */
 
 /**
- * Sets the maximum number of keys in memory. The paywall remembers the outcome of equally many paid requests. One key
- * and the hash of its request take less than 200 bytes. All keys together take less than 2 MB.
+ * Sets the maximum number of keys in memory. The paywall remembers the results of equally many paid requests. One key
+ * with the hash of its request takes less than 200 bytes, and all keys together take less than 2 MB.
  */
 const KEYS_MAX = 10_000
 
@@ -14,11 +14,11 @@ const KEYS_MAX = 10_000
 export class OpenKeys {
   readonly #keys = new Map<string, string>()
 
-  /** Returns the key of a paid request, and whether no earlier call returned this key. */
+  /** Returns the key of a paid request, and tells whether this call is the first to return it. */
   take(request: string): { idempotencyKey: string; isNew: boolean } {
     const known = this.#keys.get(request)
     if (known !== undefined) {
-      // The code inserts a used key again as the newest key, so that a full map first drops the keys of requests that
+      // The code inserts a used key again as the newest key. A full map then first drops the keys of requests that
       // nobody repeats.
       this.#keys.delete(request)
       this.#keys.set(request, known)
@@ -31,7 +31,7 @@ export class OpenKeys {
     return { idempotencyKey, isNew: true }
   }
 
-  /** Forgets the key of a paid request that is sold, or to which the service has granted nothing. */
+  /** Forgets the key of a paid request. The request is sold, or the service has granted nothing for it. */
   drop(request: string): void {
     this.#keys.delete(request)
   }

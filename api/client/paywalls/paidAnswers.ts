@@ -3,7 +3,7 @@
  * response again, without running the handler a second time.
  */
 
-/** Sets the maximum number of paid requests whose outcome the paywall keeps in memory. */
+/** Sets the maximum number of paid requests whose results the paywall keeps in memory. */
 const REQUESTS_MAX = 10_000
 /**
  * Sets the maximum number of bytes of one stored response to a paid request. The paywall does not store a response that
@@ -13,8 +13,8 @@ export const ANSWER_MAX_BYTES = 256 * 1024
 /** Sets the maximum total of bytes of all stored responses to paid requests. */
 const STORED_MAX_BYTES = 32 * 1024 * 1024
 /**
- * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits the same
- * number of milliseconds for the settlement of a payment.
+ * Sets how many milliseconds a paid request waits for the response to an earlier equal request. The service waits
+ * equally long for the settlement of a payment.
  */
 export const WAIT_MS = 30_000
 
@@ -30,27 +30,26 @@ export type Sale<Answer> = {
    */
   sold(stored: Stored<Answer> | null): void
   /**
-   * Records that the payer did not get the paid response. If the payer received nothing, the payer may send the same
-   * paid request again.
+   * Records that the payer did not get the paid response. The payer may then send the same paid request again.
    */
   unsold(): void
   /**
    * Records that the payer has disconnected before the response ended. The handler may still end the response. If an
-   * equal request waits in vain for the end of the response, the payer may send the same paid request again.
+   * equal request waits for this end in vain, the payer may send the paid request again.
    */
   left(): void
 }
 
 export type Asked<Answer> =
   /**
-   * Means that the paywall has seen no equal request before this request. Therefore the caller of `ask` redeems the
-   * payment and serves the paid resource.
+   * Means that the paywall has seen no equal request before. Therefore the caller of `ask` redeems the payment and
+   * serves the paid resource.
    */
   | { kind: 'first'; sale: Sale<Answer> }
   | { kind: 'answered'; answer: Answer }
   /** Means that the paywall has already answered an equal request, but has not stored the response. */
   | { kind: 'spent' }
-  /** Means that the first of several equal requests was not sold, or that the first request has no response yet. */
+  /** Means that the first of several equal requests was not sold, or has no response yet. */
   | { kind: 'open' }
 
 type Ended<Answer> = Exclude<Asked<Answer>, { kind: 'first' }>
@@ -100,8 +99,8 @@ export class PaidAnswers<Answer> {
       if (!isOpen) return false
       isOpen = false
       end(ended)
-      // When the paywall drops a stored response, a promise without a response replaces the old promise, because the
-      // old promise would keep the response in memory.
+      // When the paywall drops a stored response, it replaces the old promise by a promise without a response. The old
+      // promise would keep the response in memory.
       entry.ended = Promise.resolve({ kind: 'spent' })
       return this.#entries.get(key) === entry
     }

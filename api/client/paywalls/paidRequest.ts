@@ -1,28 +1,28 @@
 /**
- * Makes the idempotency key of a paid request. The idempotency key of a paid request is the same in every process of
- * the seller, even after a restart.
+ * Makes the idempotency key of a paid request. The key is the same in every process of the seller, even after a
+ * restart.
  */
 
 /**
- * Sets the maximum number of characters of a payment header. The paywall does not store the response to a longer
- * payment header, because the service refuses such a payment anyway.
+ * Sets the maximum number of characters of a payment header. The service refuses a longer header, so the paywall need
+ * not store a response to it.
  */
 const PAYMENT_MAX_CHARS = 16_384
 /**
- * For this many milliseconds after the end of an authorization's time window, the paywall can still send the paid
- * response again. The chain may settle an authorization as late as the end of its time window.
+ * Sets for how many milliseconds after the end of an authorization's time window the paywall can still send the paid
+ * response again. The chain may settle an authorization at the very end of its window.
  */
 const LATE_MS = 10 * 60_000
 
-/** Limits the characters, and the values, of a payment that an MCP client sends as an object. */
+/** Limits the characters and the number of values of a payment that an MCP client sends as an object. */
 const OBJECT_MAX = { chars: 1_000_000, values: 15_000 }
 /** Matches U+0000 and lone surrogates in JSON, but not an escaped backslash before `u0000`. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i
 
 /**
- * Tells whether the service can read a payment. The service refuses a call with a larger payment, or with text that a
- * database cannot store, before it looks at the payment. The refusal of a call would look like a mistake of the seller,
- * so the paywall checks the payment first.
+ * Tells whether the service can read a payment. The service refuses a call that is too large, or has text that a
+ * database cannot store, before it looks at the payment. Such a refusal would look like a mistake of the seller, so the
+ * paywall checks the payment first.
  */
 export function isReadable(payment: string | object): boolean {
   const text = JSON.stringify(payment)
@@ -35,10 +35,10 @@ export function isReadable(payment: string | object): boolean {
 
 /**
  * Returns the idempotency key of a request that carries a payment. If a third party sends a copied payment with a
- * different request, the different request gets a different idempotency key. Therefore the service returns the error
- * `duplicate_settlement` to a third party that copied the payment.
+ * different request, this request gets a different key. The service then returns the error `duplicate_settlement` to
+ * the third party.
  * @param parts describe the content that the payer asked for. Two requests with the same payment and the same parts
- * count as one request.
+ * count as one.
  * @returns `null` if the payment header is unreadable or too long, or if the time window of its authorization is over.
  */
 export async function requestKey(
@@ -59,12 +59,12 @@ export async function sha256(data: string | Uint8Array<ArrayBuffer>): Promise<st
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Matches the names of request headers that may identify the caller. An example is `x-api-key`. */
+/** Matches the names of request headers that may identify the caller, for example `x-api-key`. */
 const CREDENTIAL =
   /auth|token|key|session|secret|credential|jwt|user|principal|identity|client-cert|passw/
 /**
- * Lists the names of headers that CREDENTIAL matches, although their values may differ when the same person repeats a
- * request. The callers compare the headers Authorization and Cookie separately.
+ * Lists headers that CREDENTIAL matches, although their values may differ when the same person repeats a request. The
+ * callers compare the headers Authorization and Cookie separately.
  */
 const NO_CREDENTIAL = new Set([
   'authorization',
@@ -73,8 +73,8 @@ const NO_CREDENTIAL = new Set([
   'payment-authorization',
   'idempotency-key',
   'x-idempotency-key',
-  // The list contains the session id, because MCP gives each connection another session id and forbids its use as proof
-  // of the caller.
+  // The list contains the session id. MCP gives each connection another session id, and forbids its use as proof of the
+  // caller.
   'mcp-session-id',
   'sec-websocket-key',
   'sec-fetch-user',
@@ -87,7 +87,7 @@ const NO_CREDENTIAL = new Set([
 ])
 
 /**
- * Returns the request headers that may hold a credential, other than Authorization and Cookie, in the order of their
+ * Returns the request headers, other than Authorization and Cookie, that may hold a credential, in the order of their
  * names. A request without such a header has the idempotency key that earlier versions of the paywall gave it.
  */
 export const credentialsIn = (

@@ -1,6 +1,6 @@
 /**
- * Holds the code that all paywalls share. A paywall sends a challenge, redeems a payment, or returns 503 when the
- * outcome of a payment is unknown.
+ * Holds the code that all paywalls share. A paywall sends a challenge, redeems a payment, or returns 503 if it does not
+ * know whether a payment has settled.
  */
 
 import type { Challenge, Grant, RedeemResult } from '../calls/payments.ts'
@@ -25,25 +25,25 @@ export type PaywallOptions = {
   /** Holds the media type of the paid resource, such as `application/json`. */
   mimeType?: string
   /**
-   * Lists the x402 versions that a 402 response offers. By default a 402 response offers both x402 versions. The
-   * paywall accepts a payment of either x402 version. A wallet of `@x402/fetch` that registered only version 1 needs
-   * `[1]`, because this wallet ignores the response body if the response has a header of version 2.
+   * Lists the x402 versions that a 402 response offers, by default both. The paywall accepts a payment of either
+   * version. A wallet of `@x402/fetch` that registered only version 1 needs `[1]`, because it ignores the response body
+   * if the response has a header of version 2.
    */
   versions?: readonly (1 | 2)[]
 }
 
 export type Verdict<Answer> =
   /**
-   * Means that the payment has settled, so the seller serves the paid resource with these headers. After the seller has
-   * served the paid resource, the seller passes the response to `sale`, or tells `sale` that no response was sent.
+   * Means that the payment has settled, so the seller serves the paid resource with these headers. The seller then
+   * passes the response to `sale`, or tells `sale` that no response was sent.
    */
   | { kind: 'paid'; grant: Grant; headers: Record<string, string>; sale: Sale<Answer> }
   /** Means that the paywall already answered an equal request, so the seller sends the same response again. */
   | { kind: 'answered'; answer: Answer }
   /**
-   * Means that the seller returns a refusal without the paid content. A 402 response of the paywall offers a price, or
-   * says that the settlement of a payment is in progress. A 503 response of the paywall offers no price, because the
-   * payment may have settled, and an offer could make the payer pay twice.
+   * Means that the seller returns a refusal without the paid content. A 402 response offers a price, or says that a
+   * settlement is in progress. A 503 response offers no price, because the payment may have settled, and a new offer
+   * could make the payer pay twice.
    */
   | Refused
 
@@ -53,8 +53,8 @@ export type Refused = {
   headers: Record<string, string>
   body: Record<string, unknown>
   /**
-   * Holds the paywall's offer in the form of x402 version 1, even if the response body holds no offer. The challenge is
-   * `null` if the paywall's refusal offers no price.
+   * Holds the paywall's offer in the form of x402 version 1, even if the response body holds no offer. The value is
+   * `null` if the refusal offers no price.
    */
   challenge: Omit<Challenge, 'headers'> | null
 }
@@ -64,53 +64,52 @@ export type Payment = {
   resource: string
   /**
    * Holds the parts of the request, apart from the resource, that determine the content of the response. If `asked` is
-   * `null`, the paywall does not know these parts of the request, and never sends a stored response to a repeated
-   * request.
+   * `null`, the paywall does not know these parts. It then never sends a stored response to a repeated request.
    */
   asked: readonly unknown[] | null
   /**
-   * Holds the parts of the request that the paywall knows although `asked` is `null`. A repeated request with equal
-   * parts is redeemed under the same idempotency key until the request is sold.
+   * Holds the parts of the request that the paywall knows although `asked` is `null`. Until the request is sold, the
+   * paywall redeems a repeated request with equal parts under the same idempotency key.
    */
   known?: readonly unknown[]
 }
 
 /**
- * Holds a header that every response of a paywall has, because a cache must not serve a paid resource to a client that
- * has not paid.
+ * Holds a header that every response of a paywall has. A cache must not store the response, because it would serve the
+ * paid resource to clients that have not paid.
  */
 const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
 /**
  * Sets the maximum number of milliseconds for which the paywall waits for an offer of the service. A request without a
- * payment costs nothing, so the request must not occupy the seller's server for the minute of a rate limit.
+ * payment costs nothing. Therefore it must not occupy the seller's server for the minute of a rate limit.
  */
 const OFFER_WAIT_MS = 10_000
 /**
- * Sets the longest Retry-After of the service, in milliseconds, for which a paid request waits. The limit is short,
+ * Sets the longest Retry-After of the service, in milliseconds, for which a paid request waits. The wait is short,
  * because a waiting request keeps its body of up to 1 MB in memory. With waits of up to a minute, 600 worthless
  * payments held 697 MB for half a minute.
  */
 const REDEEM_WAIT_MS = 2_000
 /**
- * Sets how many redeem calls of all paywalls may be pending in a process. A settlement takes a few seconds, so the limit
- * allows about 100 payments a second.
+ * Sets how many redeem calls of all paywalls may be pending in a process. A settlement takes a few seconds, so this
+ * number allows about 100 payments a second.
  */
 const REDEEMS_MAX = 500
 let pendingRedeems = 0
 /**
- * Holds the responses to paid requests for all paywalls of the process. If a seller creates a new paywall for each
- * request, each paywall must find the responses that earlier paywalls of the same process sent.
+ * Holds the responses to paid requests for all paywalls of the process. A seller may create a new paywall for each
+ * request. Each paywall must then find the responses that earlier paywalls have sent.
  */
 const ANSWERS = new PaidAnswers<unknown>()
-/** Holds the idempotency keys of the paid requests of all paywalls whose body is unknown. */
+/** Holds the idempotency keys of those paid requests of all paywalls whose body is unknown. */
 const OPEN_KEYS = new OpenKeys()
 
 /**
- * If the process has lost a paid response, the payer may repeat the paid request for this many milliseconds without a
- * new payment. The payer chooses the time window of an authorization. Without this time limit, one payment could buy
- * new content for a whole day.
+ * Sets for how many milliseconds a payer may repeat a paid request without a new payment if the process has lost the
+ * response. The payer chooses the time window of an authorization. Without this limit, one payment could buy new
+ * content for a whole day.
  */
 const AGAIN_MS = 10 * 60_000
 
@@ -127,7 +126,7 @@ export function createPaywall<Answer>(
 
   /**
    * Redeems the payment of a request at the service. If the seller does not call `sale`, the paywall does not store the
-   * response, and a second equal request gets `duplicate_settlement`.
+   * response. A second equal request then gets `duplicate_settlement`.
    */
   const redeem = async (
     payment: string | object,
@@ -148,8 +147,8 @@ export function createPaywall<Answer>(
       )
       pendingRedeems++
       const result = await call.finally(() => pendingRedeems--)
-      // A service of an older version returns no `grantedAt`. Without `grantedAt`, the computed age of the grant is
-      // NaN, so the grant never counts as too old.
+      // A service of an older version returns no `grantedAt`. The computed age of the grant is then NaN, so the grant
+      // never counts as too old.
       const nowMs = Date.now() - purser.clockAheadMs
       const agoMs = result.ok && !isNew ? nowMs - Date.parse(result.grantedAt ?? '') : 0
       if (agoMs > AGAIN_MS) {
@@ -159,14 +158,14 @@ export function createPaywall<Answer>(
       if (result.ok) {
         return { kind: 'paid', grant: result, headers: { ...NO_STORE, ...result.headers }, sale }
       }
-      // The paywall keeps the key of a payment whose settlement is pending, because the service may still grant this
-      // payment, and then only under the same key.
+      // The paywall keeps the key of a payment whose settlement is pending. The service may still grant this payment,
+      // but only under the same key.
       if (result.reason !== 'settlement_pending') dropKey?.()
       sale.unsold()
       return refusal(result, versions)
     } catch (error) {
-      // The paywall forgets a new key after a 429. Otherwise a stranger's worthless payments would fill the map of keys
-      // while the service refuses their calls.
+      // The paywall forgets a new key after a 429. Otherwise worthless payments would fill the map of keys while the
+      // service refuses their calls.
       if (isNew && error instanceof RateLimitError) dropKey?.()
       sale.unsold()
       return unavailable(error)
@@ -175,8 +174,8 @@ export function createPaywall<Answer>(
 
   /**
    * Redeems the payment of a request whose body is unknown. Requests with equal known parts run one after another.
-   * After the seller has sold one of these requests, the other requests get a new idempotency key, and therefore the
-   * reason `duplicate_settlement`.
+   * After the seller has sold one of them, the others get a new idempotency key, and therefore the reason
+   * `duplicate_settlement`.
    */
   const redeemUnknown = async (
     payment: string | object,
@@ -199,7 +198,7 @@ export function createPaywall<Answer>(
       before.sale.sold(null)
     })
     // The request counts as sold even if the payer leaves before the end of the response, because the payer may have
-    // read nearly all of it. The repeated request may have another body, and would get another response for the same
+    // read nearly all of it. A repeated request could have another body, and would get a second response for the same
     // payment.
     const sale = { sold, unsold: atEnd(before.sale.unsold), left: sold }
     return redeem(payment, price, { ...OPEN_KEYS.take(request), sale, dropKey: drop })
@@ -219,7 +218,7 @@ export function createPaywall<Answer>(
         return last === null ? refused : offer(last, versions)
       }
     }
-    // The idempotency key of a redeem call also depends on the price, because otherwise a request with a changed price
+    // The idempotency key of a redeem call also depends on the price. Otherwise a request after a change of the price
     // would cause a 409 conflict.
     if (asked === null && known !== undefined) return redeemUnknown(payment, price, known)
     const key = asked === null ? null : await requestKey(payment, [price, ...asked])
@@ -239,13 +238,13 @@ type Redeeming<Answer> = {
   sale: Sale<Answer>
   /** Tells that no earlier call used the idempotency key, so that the grant is new. */
   isNew: boolean
-  /** Forgets the idempotency key. The service has granted nothing under this key, and never will. */
+  /** Forgets the idempotency key, because the service has granted nothing under it, and never will. */
   dropKey?: () => void
 }
 
 /**
- * Makes the options that redeem a payment under a new idempotency key. For a new idempotency key, the service grants
- * the payment or returns `duplicate_settlement`.
+ * Makes the options that redeem a payment under a new idempotency key. The service then grants the payment or returns
+ * `duplicate_settlement`.
  */
 const once = () => ({
   idempotencyKey: crypto.randomUUID(),
@@ -273,7 +272,7 @@ type Refusal = Extract<RedeemResult, { ok: false }>
 function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   const { reason, message, requirement, headers, paymentId, txHash } = result
   if (reason !== 'settlement_pending') return offer({ ...requirement, headers }, versions)
-  // A 402 response for a pending settlement holds no offer, because a wallet would sign the offer and pay twice.
+  // A 402 response for a pending settlement holds no offer. A wallet would sign the offer and pay twice.
   return {
     kind: 'refused',
     status: 402,
@@ -296,7 +295,7 @@ function unavailable(error: unknown): Refused {
   return notYet(Math.ceil((passes ? error.retryAfterS : null) ?? RETRY_AFTER_S))
 }
 
-/** Returns a refusal with status 503, after which the payer may send the same payment again in some seconds. */
+/** Returns a refusal with status 503. The payer may send the same payment again in some seconds. */
 const notYet = (retryAfterS: number, body: Refused['body'] = UNAVAILABLE): Refused => ({
   kind: 'refused',
   status: 503,

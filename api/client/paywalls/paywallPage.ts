@@ -1,17 +1,17 @@
 /**
- * Makes the HTML page that tells the price to a browser. A program gets the paywall's refusal as JSON instead of HTML.
+ * Makes the HTML page that tells the price to a browser. A program gets the same refusal as JSON.
  */
 import type { Challenge } from '../calls/payments.ts'
 
 /**
- * Sets the maximum number of characters of an Accept header that the paywall reads. If the Accept header is longer than
- * this limit, the response is JSON.
+ * Sets the maximum number of characters of an Accept header that the paywall reads. For a longer header, the response
+ * is JSON.
  */
 const ACCEPT_MAX_CHARS = 1_024
 
 /**
- * Tells whether an Accept header prefers HTML to JSON (RFC 9110 §12.5.1). Browsers name `text/html` in the Accept
- * header, whereas programs send a wildcard in the Accept header.
+ * Tells whether an Accept header prefers HTML to JSON (RFC 9110 §12.5.1). Browsers name `text/html` in this header, but
+ * programs send a wildcard.
  */
 export function prefersHtml(accept: string | null | undefined): boolean {
   if (!accept || accept.length > ACCEPT_MAX_CHARS) return false
@@ -29,8 +29,8 @@ const STYLE =
   'dt{font-weight:600;margin-top:1rem}dd{margin:0;overflow-wrap:anywhere}'
 
 /**
- * Returns the headers of a paywall page. The headers forbid a paywall page to run a script, to load a resource, and to
- * appear in a frame.
+ * Returns the headers of a paywall page. They forbid the page to run a script, to load a resource, and to appear in a
+ * frame.
  */
 export async function pageHeaders(): Promise<Record<string, string>> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(STYLE))

@@ -9,8 +9,8 @@ import { ANSWER_MAX_BYTES, WAIT_MS } from './paidAnswers.ts'
 import { sha256 } from './paidRequest.ts'
 
 /**
- * Sets the maximum number of bytes of a request body that the paywall hashes. If a request body is longer than this
- * limit, the paywall makes no hash of the body.
+ * Sets the maximum number of bytes of a request body that the paywall hashes. For a longer body, the paywall has no
+ * hash.
  */
 const REQUEST_MAX_BYTES = 1024 * 1024
 
@@ -18,8 +18,8 @@ type Judged =
   /** Means that the server sends the given response and does not run the handler. */
   | { kind: 'answer'; response: Response }
   /**
-   * Means that the request is paid, so the server serves the paid resource. The function `finish` makes the response to
-   * the paid request. The server calls `fail` if its handler returned no response.
+   * Means that the request is paid, so the server serves the paid resource. The function `finish` makes the response.
+   * The server calls `fail` if its handler returned no response.
    */
   | { kind: 'paid'; finish: (served: Response) => Response; fail: () => void }
 
@@ -67,16 +67,16 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
 
 /** Adds the payment headers to the response of a paid request, and stores the response while the server sends it. */
 function finish(served: Response, { headers, sale }: Paid): Response {
-  // The code reads the headers before the body. Bun sets the content type of a file, blob or form only at this read,
-  // and loses it with the first read of `body`.
+  // The code reads the headers before the body. Bun sets the content type of a file, blob or form only when the headers
+  // are read, and loses it with the first read of `body`.
   served.headers.get('content-type')
   const [sent, stored] = isSold(served.status) ? (served.body?.tee() ?? []) : []
   const late = new AbortController()
   let timer: ReturnType<typeof setTimeout> | undefined
   const left = () => {
     sale.left()
-    // The time limit ends a response whose payer has left. The paywall is then the only reader of the response, and the
-    // response may never end.
+    // The time limit ends a response whose payer has left. The paywall is then the only reader of this response, which
+    // may never end.
     timer = setTimeout(() => late.abort(new Error('the payer left')), WAIT_MS)
   }
   // The paywall copies the handler's response, because fetched responses and redirects have immutable headers.
@@ -116,8 +116,8 @@ function telling(stream: ReadableStream<Uint8Array>, left: () => void): Readable
 }
 
 /**
- * Returns the hash of a request body, which the handler can still read. Returns `null` if the request body is too long,
- * or if somebody has already read the body.
+ * Returns the hash of a request body, which the handler can still read. Returns `null` if the body is too long, or if
+ * somebody has already read it.
  */
 async function hashBody(request: Request): Promise<string | null> {
   if (request.body === null) return ''
@@ -147,8 +147,8 @@ async function readUpTo(
     bytes += piece.length
     pieces.push(piece)
     if (bytes <= maxBytes) continue
-    // The promise that `cancel` returns is not awaited, because this promise resolves only after the other stream of
-    // the `tee` has ended too.
+    // The code does not wait for the promise of `cancel`, because it resolves only after the other stream of the `tee`
+    // has ended too.
     reader.cancel().catch(() => {})
     return null
   }

@@ -54,7 +54,10 @@ ${canApprove ? TRUST : ''}
   )
 }
 
-/** Asks whether the approval also covers later mail, because the policy `approve-new` holds only mail to new recipients. */
+/**
+ * Asks whether the approval also covers later mail. With the policy `approve-new`, only mail to new recipients waits
+ * for an approval.
+ */
 const TRUST = `<label class="check"><input type="checkbox" name="trust" value="recipients" checked> Under the policy approve-new, later mail to these recipients, also to those of Bcc, leaves without your approval</label>`
 
 const obstacleHtml = (obstacles: readonly string[]): string =>

@@ -1,7 +1,7 @@
 /**
  * Serves the approval page that the link in a notification mail opens. GET shows the held mail and changes nothing,
- * because mail scanners open every link of a mail. When the owner submits the page's form, the POST request decides
- * about the held mail.
+ * because mail scanners open every link of a mail. The owner decides with the form of the page, which sends a POST
+ * request.
  */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
@@ -29,8 +29,8 @@ const Form = t.Object({
   sha256: t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' }),
   seen: t.Optional(t.String({ maxLength: 100 })),
   trust: t.Optional(t.Literal('recipients')),
-  // The maximum length is doubled. A browser counts a line end of a text field as one character, but sends it as two
-  // characters (HTML standard, §4.10.22.7).
+  // The maximum length is doubled. A browser counts a line end of a text field as one character, but sends two (HTML
+  // standard, §4.10.22.7).
   reason: t.Optional(t.String({ maxLength: 2 * REASON_MAX_LENGTH })),
 })
 const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
@@ -73,7 +73,7 @@ type Open = {
 
 /**
  * Returns the approval request to which a link belongs. Returns `null` if no approval request has this link. A wrong
- * token in an approval link counts as a failed sign-in.
+ * token counts as a failed sign-in.
  * @throws {ApiError} 429 after too many wrong tokens in approval links.
  */
 async function find(services: Services, request: Request, token: string): Promise<Open | null> {
@@ -112,15 +112,15 @@ async function htmlPart(services: Services, { wanted, used }: Open): Promise<Res
 }
 
 /**
- * Tells whether the time of an approval request is over. The clock of the database judges this, because the same clock
- * judges the decision.
+ * Tells whether the time of an approval request is over. The clock of the database decides, because it also decides
+ * when the owner's decision arrives.
  */
 const isLate = async ({ pool }: Services, { approvalId }: Open['wanted']): Promise<boolean> =>
   (await findApproval(pool, approvalId))?.isLate ?? true
 
 /**
- * Returns the approval page of a held mail with the form for the decision. If the approval request has ended, returns a
- * page that tells how the request ended.
+ * Returns the approval page of a held mail with the form for the decision. If the approval request has ended, the page
+ * tells how it ended.
  */
 async function pageOf(
   services: Services,
@@ -192,8 +192,8 @@ async function act(
 }
 
 /**
- * Returns the approval page of a waiting payment with the form for the decision. If the approval request has ended,
- * returns a page that tells how the request ended.
+ * Returns the approval page of a waiting payment with the form for the decision. If the approval request has ended, the
+ * page tells how it ended.
  */
 async function paymentPage(
   services: Services,

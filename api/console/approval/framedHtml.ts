@@ -3,9 +3,8 @@ import { DRAWN_HTML_MAX_CHARS, type InlineImage } from '../../../sql/mail/messag
 
 /**
  * Lists the HTML elements that load resources, navigate, submit forms or run scripts. The sandbox and the
- * Content-Security-Policy of the frame already forbid a mail to load resources, navigate, submit forms or run scripts.
- * Some browsers look up a host name or connect before they check the Content-Security-Policy, so the service also
- * removes these HTML elements from the mail.
+ * Content-Security-Policy of the frame already forbid these actions. Some browsers look up a host name or connect
+ * before they check the policy. Therefore the service also removes these elements from the mail.
  */
 const REMOVED =
   'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'
@@ -21,9 +20,9 @@ const page = (body: string): string =>
   `<!doctype html><html lang="und"><head><meta charset="utf-8"><title>Message</title><style>${PAGE_STYLE}</style></head><body>${body}</body></html>`
 
 /**
- * Returns the HTML of a mail with its inline images as a page, which the console shows in a frame. In place of a remote
- * image, the page shows the alt text of the image. If the images are too large together, the page shows only the first
- * images. In place of HTML that is too long, the page shows a sentence.
+ * Returns the HTML of a mail with its inline images as a page, which the console shows in a frame. A remote image is
+ * replaced by its alt text. If the images are too large together, the page shows only the first ones. HTML that is too
+ * long is replaced by a sentence.
  */
 export function framedHtml({ html, images }: { html: string; images: InlineImage[] }): string {
   if (html.length > DRAWN_HTML_MAX_CHARS) {

@@ -4,15 +4,14 @@ import type { Services } from '../../http/services.ts'
 import { framedHtml } from './framedHtml.ts'
 
 /**
- * Sets the Content-Security-Policy of a mail in a frame. The Content-Security-Policy of a mail in a frame forbids
- * scripts, loading and form submission, and gives the frame an opaque origin. The console page's `frame-src` keeps the
- * frame from navigating to other sites.
+ * Sets the Content-Security-Policy of a mail in a frame. The policy forbids scripts, loading and form submission, and
+ * gives the frame an opaque origin. The console page's `frame-src` keeps the frame from navigating to other sites.
  */
 const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'self'; sandbox"
 
-/** Sets how many times the memory of the mail's HTML and images its page needs, approximately. */
+/** Sets approximately how many times the size of the mail's HTML and images the memory for the framed page is. */
 const COPIES = 3
 
 /**

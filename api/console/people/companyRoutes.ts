@@ -25,8 +25,8 @@ import { limitSignIns } from './limitSignIns.ts'
 import { signedIn } from './sessionRoutes.ts'
 
 /**
- * Sets the maximum wait for one step of a sign-in with the company's identity provider. The identity provider has five
- * seconds for each request, and a step of the sign-in makes two requests.
+ * Sets the maximum wait for one step of a sign-in with the company's identity provider. A step makes two requests, and
+ * the provider has five seconds for each.
  */
 const WAIT_MS = 12_000
 const RETRY_S = 2
@@ -126,12 +126,12 @@ async function finish(
   const browser = readBrowser(request, config.http.baseUrl)
   const answer = query.replace(/^\?/, '')
   const id = new URLSearchParams(answer).get('state') ?? ''
-  // The `state` in the identity provider's redirect must belong to a sign-in of the same browser, so a redirect for
-  // another browser is never accepted.
+  // The `state` in the identity provider's redirect must belong to a sign-in of the same browser. Otherwise an attacker
+  // could send a redirect of their own sign-in to another person.
   const open = browser === null ? null : await findOwnSignIn(pool, id, browser)
   if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
-  // A browser may repeat its request after a 503. The service stores only the first response of the identity provider,
-  // and the repeated request waits for the result of this response.
+  // A browser may repeat its request after a 503. The service stores only the first response of the identity provider.
+  // The repeated request waits for the result of this response.
   await answerSignIn(pool, id, answer)
   return await reach(services, { id, browser, state: 'done' })
 }

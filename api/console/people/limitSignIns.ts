@@ -3,19 +3,19 @@ import { isOverLimit } from '../../http/limits/networkLimit.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Sets the maximum number of sign-ins that one network may begin in a minute. The maximum must not be too low, because
+ * Sets the maximum number of sign-ins that one network may begin in a minute. The number must not be too low, because
  * all people of an office share one public IP address.
  */
 const PER_MINUTE = 30
 /**
- * Sets the maximum number of sign-ins that one /48 network of IPv6 may begin in a minute. The maximum keeps a stranger
- * from using up the limits of the whole service on sign-ins.
+ * Sets the maximum number of sign-ins that one /48 network of IPv6 may begin in a minute. Without this limit, an
+ * attacker could use up the sign-in limits of the whole service.
  */
 const PER_MINUTE_WIDE = 60
 
 /**
- * Limits how often strangers may begin a sign-in by a mail, by a passkey challenge, or by a visit to the company's
- * identity provider.
+ * Limits how often a network may begin a sign-in by a mail, by a passkey challenge, or by a visit to the company's
+ * identity provider. These requests need no authentication.
  * @throws {ApiError} 429 if the network exceeds the limit of sign-ins.
  */
 export async function limitSignIns(services: Services, request: Request): Promise<void> {

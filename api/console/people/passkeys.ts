@@ -13,8 +13,8 @@ import type { Person } from '../../../sql/account/people/people.ts'
 import type { Pool } from '../../../sql/db.ts'
 
 /**
- * Loads the WebAuthn library only when a request needs this library. The WebAuthn library parses the certificates of
- * eight vendors while it is being loaded, which would delay the start of the service.
+ * Loads the WebAuthn library only when a request needs it. While it is being loaded, the library parses the
+ * certificates of eight vendors, which would delay the start of the service.
  */
 const library = () => import('@simplewebauthn/server')
 
@@ -90,7 +90,7 @@ export async function verifyMade(
 
 /**
  * Returns the options to sign in with any passkey of this service.
- * @returns null if too many strangers have asked for these options.
+ * @returns null if too many people who are not signed in have asked for these options.
  */
 export async function requestOptions(
   pool: Pool,
@@ -119,8 +119,8 @@ export async function authenticate(
   const passkey = await findPasskey(pool, response.id)
   if (passkey === null) throw new PasskeyError('nobody here has it')
   const { userHandle } = response.response
-  // The response of a passkey holds the id of the passkey's owner. The owner in the response must be the person for
-  // whom the passkey is stored (WebAuthn §7.2 step 6).
+  // The response of a passkey names the passkey's owner. This must be the person for whom the passkey is stored
+  // (WebAuthn §7.2 step 6).
   if (userHandle != null && Buffer.from(userHandle, 'base64url').toString() !== passkey.personId) {
     throw new PasskeyError('it is somebody else’s')
   }
@@ -159,8 +159,8 @@ function challengeOf(clientDataJSON: string): string {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString('utf8'))
     if (typeof challenge === 'string' && challenge.length <= 200) return challenge
   } catch {
-    // A stranger may have sent the bytes of the passkey's response, so a parse error does not point to a fault of the
-    // service. A passkey is refused if its response cannot be parsed.
+    // The bytes of the passkey's response may come from anybody. Therefore a parse error is no fault of the service,
+    // and the passkey is refused.
   }
   throw new PasskeyError('its clientDataJSON holds no challenge')
 }

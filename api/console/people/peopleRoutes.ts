@@ -102,8 +102,8 @@ async function change(
   }
   const { email, projectIds } = body
   checkProjects({ role: body.role ?? before.role, projectIds: projectIds ?? [] })
-  // The update changes only the requested fields of a person, because another update of the same person may run at the
-  // same time.
+  // The update changes only the requested fields of a person. Another update of the same person may run at the same
+  // time.
   const fields = {
     ...body,
     ...(email === undefined ? {} : { email: await personAddress(services, email) }),
@@ -146,8 +146,8 @@ async function changeOwn(services: Services, request: Request, body: Static<type
 }
 
 /**
- * Returns the form in which the service stores a person's mail address. Refuses a mail address that this service hosts,
- * because an agent reads the inbox of this address and would get the person's sign-in links.
+ * Returns the form in which the service stores a person's mail address. The function refuses an address that this
+ * service hosts. An agent reads the inbox of such an address, and would get the person's sign-in links.
  * @throws {ApiError} 400 if the mail address is invalid, or if this service hosts the mail address.
  */
 async function personAddress({ pool, config }: Services, given: string): Promise<string> {
@@ -196,8 +196,8 @@ const record = (
   })
 
 /**
- * Writes into the audit log of each project that an OAuth grant of the project has ended, because the people of a
- * project do not see the organization's audit log.
+ * Writes into the audit log of each project that an OAuth grant of the project has ended. The people of a project do
+ * not see the organization's audit log.
  */
 async function recordEnded(
   db: Queryable,

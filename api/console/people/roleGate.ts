@@ -12,7 +12,7 @@ export const decidesFor = (person: Person, projectId: string): boolean =>
   isAtLeast(person.role, 'owner') && sees(person, projectId)
 
 /**
- * Refuses a person without the required role. If a person cannot see the requested project, the response is 404, so
+ * Refuses a person without the required role. If the person cannot see the requested project, the response is 404, so
  * that the project's existence stays secret.
  * @param projectId is the project that the path of the console route names. The project id is `null` if the path of the
  * console route names no project.

@@ -76,8 +76,8 @@ async function signIn(services: Services, request: Request, token: string): Prom
 /**
  * Starts a console session, and returns the response that gives the browser its session cookie. The response also holds
  * the proof that the person has signed in with this browser.
- * @param start starts the session in the transaction that also records it. Therefore a person can use a link again if
- * the database failed.
+ * @param start starts the session in the transaction that also records it. If the database fails, the transaction is
+ * undone, and the person can use the sign-in link again.
  * @returns null if `start` started no session.
  */
 export async function signedIn(
@@ -129,8 +129,8 @@ async function readSession({ pool, config }: Services, request: Request) {
 }
 
 /**
- * Returns the id of the person whose sessions the response shows. Returns `null` for an operator, because an operator
- * sees the sessions of every person.
+ * Returns the id of the person whose sessions the response shows. Null means the sessions of every person, which only
+ * an operator sees.
  */
 const whose = ({ person }: ConsoleSession): string | null =>
   person.role === 'operator' ? null : person.id

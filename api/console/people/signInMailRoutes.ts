@@ -14,8 +14,8 @@ const Body = t.Object({
 })
 
 /**
- * Serves the route that sends a person a sign-in link by mail. Every mail address gets the same response, so that the
- * response does not reveal whether a person with this address exists.
+ * Serves the route that sends a person a sign-in link by mail. Every mail address gets the same response. Otherwise the
+ * response would reveal whether a person with this address exists.
  */
 export const signInMailRoutes = (services: Services) =>
   new Elysia().post(

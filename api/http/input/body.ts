@@ -15,9 +15,9 @@ export type BodyLimit = {
    */
   largeFor?: string
   /**
-   * Counts the bytes of each chunk of the request body when the chunk arrives. Throws an error if the request bodies in
-   * memory exceed their limit. If another request body needs the memory later, the process calls `end` to drop this
-   * body.
+   * Counts the bytes of each chunk of the request body when the chunk arrives. The function throws an error if the
+   * request bodies in memory exceed their limit. The process calls `end` to drop this body if it needs the memory for
+   * another one.
    * @returns the milliseconds to wait before reading the next chunk of the request body.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
@@ -26,13 +26,12 @@ export type BodyLimit = {
 }
 
 /**
- * Sets the lowest speed at which a request body may arrive. The service refuses a request body that arrives more
- * slowly, because a slow request body would occupy memory and a connection.
+ * Sets the lowest speed at which a request body may arrive. The service refuses a slower body, because it would occupy
+ * memory and a connection for a long time.
  */
 type BodyPatience = {
   /**
-   * Holds the number of milliseconds for which a request body may arrive before the service checks the speed of the
-   * body.
+   * Sets for how many milliseconds a request body may arrive before the service checks its speed.
    */
   graceMs: number
   bytesPerS: number
@@ -83,19 +82,18 @@ export async function readJsonValue(
 }
 
 /**
- * Limits the number of JSON values in one request body. The service checks the body against its schema only after it
- * has parsed the body. Without this limit, a body of 2 MB could make the parser create a million values.
+ * Limits the number of JSON values in one request body. The service can check a body against its schema only after it
+ * has parsed it. Without this limit, a body of 2 MB could make the parser create a million values.
  */
 const VALUES_MAX = 20_000
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]
 
 /**
- * Counts the values of a JSON text without parsing the text. A fast search finds the end of each JSON string, so the
- * function does not look at each character.
+ * Counts the values of a JSON text without parsing it. A fast search finds the end of each JSON string, so the function
+ * does not look at each character.
  */
 function hasFewValues(text: string): boolean {
-  // The loop counts the characters before values, because every JSON value except the first follows a comma, a colon,
-  // `[` or `{`.
+  // Every JSON value except the first follows a comma, a colon, `[` or `{`. The loop counts these characters.
   if (text.length <= VALUES_MAX) return true
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -111,8 +109,8 @@ function hasFewValues(text: string): boolean {
 }
 
 /**
- * Returns the position of the quote that ends a JSON string. Returns -1 if the JSON string has no closing quote.
- * JSON.parse later refuses a JSON text if one of its strings has no closing quote.
+ * Returns the position of the quote that ends a JSON string. Returns -1 if there is no such quote, in which case
+ * JSON.parse later refuses the text.
  */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
@@ -126,8 +124,8 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even if the request has a
- * Content-Type, because some clients send this header on every request.
+ * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even if it has a
+ * Content-Type. Some clients send this header on every request.
  * @throws {ApiError} 413 for a body that exceeds its limit, 415 for another media type, 400 for invalid JSON or U+0000.
  */
 export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
@@ -136,8 +134,8 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
   // Only a request body with a NUL, or with the escape of a NUL or a surrogate, can hold a character that PostgreSQL
-  // cannot store. The service does not walk over the values of every request body, because the walk would cost more
-  // than the parsing.
+  // cannot store. The service does not examine the values of all other bodies, because this would cost more than the
+  // parsing.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }
@@ -218,8 +216,8 @@ const tooLarge = (maxBytes: number) =>
   new ApiError(413, 'payload_too_large', `The body must be at most ${maxBytes} bytes`)
 
 /**
- * Limits how deeply the JSON values of a body may nest, because a recursive walk over the body must not exhaust the
- * stack. Valid inputs of this API have far fewer levels of nesting.
+ * Limits how deeply the JSON values of a body may nest. Valid inputs of this API have far fewer levels. Without this
+ * limit, a recursive function could exhaust the stack.
  */
 const DEPTH_MAX = 100
 

@@ -6,37 +6,36 @@ import type { RequestState } from '../requestState.ts'
 
 const MB = 1024 * 1024
 /**
- * Sets the maximum number of bytes of large request bodies in memory. The service decodes a request body and encodes it
- * again for PostgreSQL, so a request body takes several times its own size of memory.
+ * Sets the maximum number of bytes of large request bodies in memory. A body takes several times its own size of
+ * memory, because the service decodes it and encodes it again for PostgreSQL.
  */
 const HELD_MAX_BYTES = 256 * MB
 /** Limits the bytes of memory that the request bodies of one project or platform key may take. */
 const CALLER_MAX_BYTES = 96 * MB
 /**
- * Limits the bytes of memory that the request bodies of one network may take, because several projects may call from
- * the same network.
+ * Limits the bytes of memory that the request bodies of one network may take. Several projects may call from the same
+ * network.
  */
 const NETWORK_MAX_BYTES = 192 * MB
-/** The service never refuses a request body of at most this many bytes for lack of memory. */
+/** Sets the size in bytes up to which the service never refuses a request body for lack of memory. */
 const SMALL_BODY_BYTES = 64 * 1024
 const RETRY_S = 2
 /**
- * Limits the bytes per second at which the large request bodies of one caller may arrive. Twelve connections that sent
- * 32 MB each at full speed blocked the event loop for 50 ms at a time.
+ * Limits the bytes per second at which the large request bodies of one caller may arrive. Without this limit, twelve
+ * connections that sent 32 MB each blocked the event loop for 50 ms at a time.
  */
 const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 
 /**
- * Describes an HTTP request body that the process holds in memory. The function `end` stops the transfer of a request
- * body that is still arriving. If `end` is `null`, the request body has arrived completely.
+ * Describes an HTTP request body that the process holds in memory. The function `end` stops the transfer of a body that
+ * is still arriving. Null means that the body has arrived completely.
  */
 type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
 
 /**
- * Shares the memory for large request bodies between callers. Each caller has a share of this memory. If this memory is
- * full, the service chooses the caller that holds the most bytes, and drops the largest body of this caller that is
- * still arriving. Therefore the service can serve a new caller, even if many other callers use their whole share of the
- * memory.
+ * Shares the memory for large request bodies between callers. If this memory is full, the service chooses the caller
+ * that holds the most bytes. It drops this caller's largest body that is still arriving. Therefore the service can
+ * serve a new caller, even if many other callers use all they may use.
  */
 export class HeldBodies {
   readonly #pace = new Pace(RATE)
@@ -48,7 +47,7 @@ export class HeldBodies {
    * Adds bytes of a request's body to the count of body bytes in memory.
    * @param end is called with an error if the service must drop the request body to make room for other bodies.
    * @returns the milliseconds to wait before the service reads the next bytes of the request body.
-   * @throws {ApiError} 503 if the caller already occupies its fair share of the memory.
+   * @throws {ApiError} 503 if the caller already occupies its fair part of the memory.
    */
   hold(state: RequestState, bytes: number, end: (error: ApiError) => void): number {
     const held = this.#held.get(state)
@@ -76,8 +75,8 @@ export class HeldBodies {
   }
 
   /**
-   * Marks a request body as complete. The service can no longer drop a complete request body to make room for other
-   * bodies, because the service is already answering the request.
+   * Marks a request body as complete. The service can no longer drop it to make room, because it is already answering
+   * the request.
    */
   complete(state: RequestState): void {
     const held = this.#held.get(state)
@@ -109,7 +108,7 @@ const crowded = (): ApiError =>
     'retry-after': String(RETRY_S),
   })
 
-/** Returns the two names (the caller and the caller's network) under which the memory for a request body is counted. */
+/** Returns the two names under which the memory for a request body is counted: the caller, and the caller's network. */
 function sharersOf({ identity, clientAddress }: RequestState): [string, string] {
   const network = `network ${networkSubject(clientAddress)}`
   const caller =

@@ -15,8 +15,8 @@ export function readIdempotencyKey(given: string | null | undefined): string | n
 }
 
 /**
- * Returns the hash of a request, which is stored with the request's idempotency key. The order of the fields in the
- * request does not change the hash of the request.
+ * Returns the hash of a request, which the service stores with the idempotency key. The order of the fields does not
+ * change the hash.
  */
 export const requestHash = (request: unknown): Buffer =>
   createHash('sha256').update(canonicalJson(request)).digest()

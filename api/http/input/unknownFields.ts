@@ -3,14 +3,14 @@ import { nearestName } from '../../../shared/nearestName.ts'
 import { type ApiError, badRequest } from '../errors.ts'
 
 /**
- * Limits how many characters of an unknown field name an error message shows, because a caller chooses the length of
- * the name.
+ * Limits how many characters of an unknown field name an error message shows. The caller chooses the length of the
+ * name.
  */
 const SHOWN_CHARS = 64
 
 /**
- * Refuses unknown fields of a request body at every depth. Without this refusal Elysia would drop the unknown fields,
- * and a mail with a misspelt `sendAt` would be sent at once.
+ * Refuses unknown fields of a request body at every depth. Otherwise Elysia would drop them, and a mail with a misspelt
+ * `sendAt` would be sent at once.
  * @param schema describes the fields that `given` may have. An object whose schema allows additional properties may
  * hold any field.
  * @param path is the path of `given` in the request body. The whole body has an empty path.
@@ -24,14 +24,14 @@ export function refuseUnknownFields(given: unknown, schema: TSchema | undefined,
   const [form] = forms
   if (typeof given !== 'object' || given === null || form === undefined) return
   if (Array.isArray(given)) {
-    // The function does not check the items of a list that is too long, because a body of 35 MB could hold twelve
-    // million items. The schema refuses such a list later.
+    // The function does not check the items of a list that is too long. A body of 35 MB could hold twelve million
+    // items. The schema refuses such a list later.
     if (given.length > (form.maxItems ?? 0)) return
     for (const [n, item] of given.entries()) refuseUnknownFields(item, form.items, `${path}[${n}]`)
     return
   }
-  // If the schema allows several forms of an object, a field of any form counts as known. The schema validation checks
-  // later which form the object has.
+  // If the schema allows several forms of an object, a field of any form counts as known. The later check by the schema
+  // decides which form the object has.
   const known: Record<string, TSchema> = Object.assign({}, ...forms.map((one) => one.properties))
   const isOpen = forms.some(
     (one) => one.patternProperties !== undefined || one.additionalProperties === true,
@@ -46,8 +46,8 @@ export function refuseUnknownFields(given: unknown, schema: TSchema | undefined,
 }
 
 /**
- * Refuses unknown and repeated query parameters. Without this refusal, a request with a misspelt filter would return an
- * unfiltered list. Of a repeated filter, only the last value would count.
+ * Refuses unknown and repeated query parameters. Otherwise a request with a misspelt filter would get an unfiltered
+ * list, and of a repeated filter only the last value would count.
  * @throws {ApiError} 400 with the name of the repeated parameter, or of the most similar known parameter.
  */
 export function refuseUnknownQuery(given: URLSearchParams, known: readonly string[]): void {

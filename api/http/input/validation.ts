@@ -2,9 +2,9 @@ import type { TSchema } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 
 /**
- * Returns one sentence about the first error in a request's input, which names the wrong field and the rule for this
- * field. The property `error` of a field's schema holds the text of the rule. If the schema has no `error`, the text of
- * the rule follows from the limits in the schema.
+ * Returns one sentence about the first error in a request's input, which names the wrong field and its rule. The
+ * property `error` of the field's schema holds the text of the rule. Without this property, the limits in the schema
+ * give the text.
  */
 export function describeValidationError(source: string, first: ValueError | undefined): string {
   if (first === undefined) return `The ${source} is not valid`

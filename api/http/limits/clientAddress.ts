@@ -4,8 +4,9 @@ import { BlockList, isIP } from 'node:net'
 export type ClientAddress = (socketAddress: string, forwardedFor: string | null) => string
 
 /**
- * Returns the IP address to which the socket is connected. Behind a trusted proxy, returns the rightmost address of
- * X-Forwarded-For that is not a trusted proxy. The client itself can write any address further left in X-Forwarded-For.
+ * Returns the IP address of a client. Without a trusted proxy, this is the address of the socket. Behind a trusted
+ * proxy, it is the rightmost address of X-Forwarded-For that is not a trusted proxy. The client itself can write any
+ * address further left.
  * @param trustedProxies are the IP addresses and CIDR ranges of trusted proxies.
  */
 export function createClientAddress(trustedProxies: string[]): ClientAddress {
@@ -33,14 +34,14 @@ export function createClientAddress(trustedProxies: string[]): ClientAddress {
 }
 
 /**
- * Removes the prefix of an IPv4-mapped address, because a dual-stack socket shows an IPv4 address as ::ffff:a.b.c.d.
+ * Removes the prefix of an IPv4-mapped address. A dual-stack socket shows an IPv4 address as ::ffff:a.b.c.d.
  */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
 
 /** Matches an IPv4 address with or without a port, or an IPv6 address in brackets. */
 const WITH_PORT = /^(?:(\d+(?:\.\d+){3})|\[([\da-f:.]+)\])(?::\d{1,5})?$/i
 
-/** Removes the port of the client, which Azure Application Gateway and IIS append to the address. */
+/** Removes the client's port, which Azure Application Gateway and IIS append to the address. */
 function withoutPort(hop: string): string {
   const [, ipv4, ipv6] = WITH_PORT.exec(hop) ?? []
   return ipv4 ?? ipv6 ?? hop

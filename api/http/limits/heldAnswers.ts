@@ -1,23 +1,24 @@
 import { MemoryShares } from '../../../shared/fair/memoryShares.ts'
 import { ApiError } from '../errors.ts'
 
-/** Limits the total bytes of large contents that the process holds for its responses. */
+/** Limits the total bytes of large contents (such as mails) that the process holds for its responses. */
 const TOTAL_BYTES = 256 * 1024 * 1024
-/** Limits the total bytes of large contents that requests hold only while their handlers run. */
+/** Limits the total bytes of large contents (such as mails) that requests hold only while their handlers run. */
 const WORKING_BYTES = 128 * 1024 * 1024
 /**
- * Limits the time in milliseconds in which a client reads a content. A client that reads single bytes would otherwise
- * keep its share of the memory for hours. The time is enough for 35 MB at half a megabit per second.
+ * Limits the time in milliseconds in which a client must read a content (such as a mail). Otherwise a client that reads
+ * single bytes would occupy memory for hours. The time is enough for 35 MB at half a megabit per second.
  */
 const READ_MAX_MS = 10 * 60_000
 /**
- * Sets after how many milliseconds without a read the process may drop a content (such as a mail), if another request
- * needs the memory. Without this rule, four projects that read nothing would leave 11 MB for all others. The buffers of
- * a connection hold several megabytes, so a client that reads at half a megabit per second can make a content wait for
- * 100 seconds.
+ * Sets after how many milliseconds without a read the process may drop a content (such as a mail) if another request
+ * needs the memory. Otherwise four projects that read nothing would leave 11 MB for all others. A client that reads at
+ * half a megabit per second can make a content wait for 100 seconds, because the connection buffers several megabytes.
  */
 const STALLED_MS = 3 * 60_000
-/** A content of at most this many bytes is not counted. */
+/**
+ * Sets the size in bytes up to which the process does not count a content (such as a mail) against the memory limit.
+ */
 export const SMALL_BYTES = 256 * 1024
 /** Sets the number of bytes that a stream hands to the connection at a time. */
 const PIECE_BYTES = 64 * 1024
@@ -27,8 +28,8 @@ const RETRY_S = 2
 type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: () => void }
 
 /**
- * Shares the memory for large contents, such as original mails and attachments, between projects. A reader that reads
- * slowly or not at all keeps the content in memory. Without this limit, 27 such connections of one key would end the
+ * Shares the memory for large contents, such as original mails and attachments, between projects. A client that reads
+ * slowly or not at all keeps a content in memory. Without a limit, 27 such connections of one key would end the
  * process.
  */
 export class HeldAnswers {
@@ -51,8 +52,8 @@ export class HeldAnswers {
   }
 
   /**
-   * Holds memory for a content while `work` runs. @throws {ApiError} 503 if the project already holds its share of the
-   * memory.
+   * Holds memory for a content (such as a mail) while `work` runs. @throws {ApiError} 503 if the project already uses
+   * all the memory that it may use.
    */
   async during<Result>(projectId: string, bytes: number, work: () => Promise<Result>) {
     const release = bytes <= SMALL_BYTES ? () => {} : this.#working.take(projectId, bytes)
@@ -65,8 +66,8 @@ export class HeldAnswers {
   }
 
   /**
-   * Reads a content, and holds its memory until the client has read the response. @param size is the size of the
-   * content in bytes. @throws {ApiError} 503 if the project already holds its share of the memory.
+   * Reads a content (such as a mail), and holds its memory until the client has read the response. @param size is the
+   * size of the content in bytes. @throws {ApiError} 503 if the project already uses all the memory that it may use.
    */
   async body(
     projectId: string,
@@ -86,9 +87,9 @@ export class HeldAnswers {
   }
 
   /**
-   * Takes memory for a content. If too little memory is free, the process drops contents whose clients have stopped
-   * reading, first those of the project that holds the most. The process drops no content unless the new content then
-   * fits.
+   * Takes memory for a content (such as a mail). If too little memory is free, the process drops contents whose clients
+   * have stopped reading. It begins with the project that holds the most memory. It drops nothing if the new content
+   * would still not fit.
    */
   #hold(projectId: string, size: number): () => void {
     const stalled = this.#stalled()
@@ -105,8 +106,8 @@ export class HeldAnswers {
   }
 
   /**
-   * Returns the contents whose clients have stopped reading. The contents of the project that holds the most memory
-   * come first.
+   * Returns the contents (such as mails) whose clients have stopped reading. Those of the project that holds the most
+   * memory come first.
    */
   #stalled(): Stream[] {
     const heldBy = ({ projectId }: Stream) => this.#shares.heldBy(projectId)
@@ -142,8 +143,7 @@ export class HeldAnswers {
         pull: (controller) => {
           state.waitsSinceMs = this.#nowMs()
           if (at < bytes.length) {
-            // The connection gets a copy of each piece, because the connection may keep the piece after the stream has
-            // ended.
+            // The connection gets a copy of each piece, because it may keep the piece after the stream has ended.
             controller.enqueue(new Uint8Array(bytes.subarray(at, at + PIECE_BYTES)))
             at += PIECE_BYTES
             return

@@ -2,38 +2,38 @@ import { CpuBudget } from '../../../shared/fair/cpuBudget.ts'
 import { ApiError } from '../errors.ts'
 
 /**
- * Estimates the milliseconds for which a JSON response of one megabyte occupies the event loop of the process. 200 lists
- * of 8 MB took 56 s.
+ * Holds an estimate of the milliseconds for which a JSON response of one megabyte occupies the event loop. In a
+ * measurement, 200 lists of 8 MB took 56 s.
  */
 const JSON_MS_PER_MB = 35
 /**
- * Limits the time of the event loop for the costly reads of one project. A project may use `burstMs` at once, and then
- * gets `perSecondMs` back in each second. Without this limit, the lists of one key would use nearly the whole time of
- * the event loop.
+ * Limits the event loop time for the costly reads of one project. A project may use `burstMs` at once, and then gets
+ * `perSecondMs` back in each second. Without this limit, the lists of one key would use nearly all of the event loop's
+ * time.
  */
 const BUDGET = { burstMs: 5_000, perSecondMs: 100 }
 /**
- * Sets the wait from which a project gets no further charge for a read. Otherwise many reads that began at the same
- * time would make a project wait for many minutes.
+ * Sets the waiting time from which the service charges a project for no further read. Otherwise many reads that began
+ * at the same time would make a project wait for many minutes.
  */
 const WAIT_MAX_MS = 30_000
 
 /**
  * Describes a read by its reader and the path of its route. The reader is a project, a platform key, or the network of
- * a caller without a key. If several routes share a read, a name takes the place of the path.
+ * a caller without a key. If several routes share a limit, a common name takes the place of the path.
  */
 export type Reader = { sharer: string; route: string }
 
 /**
- * Names all people of a project together as one sharer (party to a limit) of time and memory. The people and the agent
- * count as separate sharers, so that an agent cannot keep its owner from the review.
+ * Names all people of a project together as one party to the limits of time and memory. The agent is a separate party.
+ * Otherwise an agent could keep its owner from the review of mail.
  */
 export const peopleOf = (projectId: string): string => `people of ${projectId}`
 
 /**
  * Shares the time of the event loop between the reads of projects. Only costly reads count: large JSON responses, and
- * pages that the process makes from a mail. A project that has used up its time can still use routes whose responses are
- * always small.
+ * pages that the process makes from a mail. A project that has used up its time can still use routes with small
+ * responses.
  */
 export class LoopTime {
   readonly #budget: CpuBudget
@@ -63,9 +63,8 @@ export class LoopTime {
   }
 
   /**
-   * Runs synchronous work, and counts the time of this work. On a busy machine the work waits for the processor, and
-   * this wait does not count. The processor time includes other threads of the process, so the smaller of both times
-   * counts.
+   * Runs synchronous work, and counts its time. On a busy machine, the work waits for the processor, and this wait must
+   * not count. The processor time includes other threads of the process. Therefore the smaller of both times counts.
    */
   run<Result>(reader: Reader, work: () => Result): Result {
     const startedMs = performance.now()

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 type Options<Count> = {
   everyMs: number
   log: Logger
-  /** Names the kind of the counted events in the log, for example `requests`. */
+  /** Names the kind of the counted events in log lines, for example `requests`. */
   name: string
   keyOf: (count: Count) => string
   /** Returns the sum of two counts that belong to the same key. */
@@ -12,8 +12,8 @@ type Options<Count> = {
 }
 
 /**
- * Counts events in memory, and writes the counts to the database at intervals. The counts are in memory, so that the
- * service need not write a database row to count a request.
+ * Counts events in memory, and writes the counts to the database at intervals. Therefore the service need not write a
+ * database row for each request.
  */
 export class MemoryCounts<Count> {
   readonly #options: Options<Count>

@@ -4,10 +4,10 @@ import { stateOf } from '../requestState.ts'
 import type { Services } from '../services.ts'
 
 /**
- * Counts one request that a client network makes for a purpose, such as sign-in. Returns `true` if the network exceeds
- * its limit for this purpose in the current minute.
- * @param limit.perMinuteWide limits a /48 network of IPv6, because one stranger often has 65,536 networks of /64.
- * Without `perMinuteWide`, the service does not limit a /48 network as a whole.
+ * Counts one request that a client's network makes for a purpose, such as sign-in. Returns `true` if the network
+ * exceeds its limit for this purpose in the current minute.
+ * @param limit.perMinuteWide limits a /48 network of IPv6, because one attacker often has its 65,536 networks of /64.
+ * If it is absent, the service limits only each /64 network.
  */
 export async function isOverLimit(
   { gatePool }: Services,
@@ -24,8 +24,8 @@ export async function isOverLimit(
     (await countRequests(gatePool, subjectOf(name), 1)).used > most
   if (wide === undefined || perMinuteWide === null) return await isOver(network!, perMinute)
   // Each count of a new /64 network adds a row to the database. Therefore the function first refuses a /48 network that
-  // has reached its limit. The count of the /48 network comes last. Otherwise refused requests of one /64 network would
-  // use up the limit of the other networks.
+  // has reached its limit. It counts the /48 network last. Otherwise refused requests of one /64 network would use up
+  // the limit of the others.
   if (await hasUsed(gatePool, subjectOf(wide), perMinuteWide)) return true
   return (await isOver(network!, perMinute)) || (await isOver(wide, perMinuteWide))
 }

@@ -5,8 +5,8 @@ import { SearchTimeoutError } from '../../../sql/mail/search/hits.ts'
 import { ApiError, badRequest } from '../errors.ts'
 
 /**
- * Sets the maximum number of concurrent searches of one project. If a project could run more searches at once, the
- * project would take the database's processors from other projects.
+ * Sets the maximum number of concurrent searches of one project. With more searches, a project would take the
+ * database's processors from other projects.
  */
 const PER_PROJECT = 1
 const WAITING_PER_PROJECT = 20
@@ -18,10 +18,10 @@ const isTooSlow = (error: unknown): boolean =>
 /** Runs searches and other database reads that may scan a large part of an inbox. */
 export type Searches = {
   /**
-   * Runs one database read, and runs the same read a second time if the first run took too long. @throws {ApiError} 400
-   * for a read that takes too long in both runs, 429 for too many concurrent reads of one project.
-   * @param options.isFixed tells that the caller cannot ask for a smaller read. If such a read takes too long, it does
-   * not run a second time, and the caller gets 503.
+   * Runs one database read, and repeats it if the first run took too long. @throws {ApiError} 400 for a read that takes
+   * too long twice, 429 for too many concurrent reads of one project.
+   * @param options.isFixed tells that the caller cannot ask for a smaller read. If such a read takes too long, the
+   * function does not repeat it, and the caller gets 503.
    */
   run<Result>(
     projectId: string,
@@ -31,10 +31,10 @@ export type Searches = {
 }
 
 /**
- * Reads a list with filters that no index covers. A filter without an index may scan the whole history of a project.
- * Therefore the read waits for the turn of its project, as a search does. Without this wait, a key that asked for rare
- * rows 200 times a minute held all database connections of the API.
- * @param filters are the filters without an index. A filter that is not given is undefined.
+ * Reads a list with filters that no index covers. Such a read may scan the whole history of a project, so it waits for
+ * the turn of its project, like a search. Without this wait, a key that asked for rare rows 200 times a minute held all
+ * database connections of the API.
+ * @param filters are the filters without an index. The value undefined means that the caller does not use the filter.
  */
 export const readFiltered = <Result>(
   { pool, searches }: { pool: Pool; searches: Searches },
@@ -45,8 +45,8 @@ export const readFiltered = <Result>(
   filters.every((filter) => filter === undefined) ? read(pool) : searches.run(projectId, read)
 
 /**
- * Creates the object that runs searches. Searches have separate database connections with a short statement timeout, so
- * searches never occupy the connection of another request. Projects run their searches in rotation.
+ * Creates the object that runs searches. Searches have separate database connections with a short statement timeout.
+ * Therefore they never occupy the connection of another request. Projects run their searches in rotation.
  * @param pool holds the database connections that only searches use.
  * @param size is the number of database connections for searches.
  */
@@ -65,8 +65,8 @@ export function createSearches(pool: Pool, size: number): Searches {
       try {
         return await read(pool).catch((error: unknown) => {
           if (!isTooSlow(error) || isFixed) throw error
-          // The read runs a second time, because a search also exceeds its time limit if the whole database hangs for
-          // seconds. The second run tells whether the search itself is slow.
+          // A search also exceeds its time limit if the whole database hangs for seconds. The second run tells whether
+          // the search itself is slow.
           return read(pool)
         })
       } catch (error) {

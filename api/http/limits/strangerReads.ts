@@ -5,14 +5,14 @@ import type { Searches } from './searches.ts'
 
 const WAITING_PER_NETWORK = 5
 /**
- * Sets the maximum wait and duration of a read in milliseconds. A read takes 6 s at most, and may wait 5 s for its turn
- * among the searches of projects.
+ * Sets the maximum wait and duration of a read in milliseconds. A read takes 6 s at most, and may first wait 5 s for
+ * its turn among the searches of projects.
  */
 const WAIT_MAX_MS = 15_000
 
 /**
  * Runs database reads for callers without a key. All these callers together get the same limit on searches as one
- * project. Without this limit, ten callers held all database connections of the API.
+ * project. Otherwise ten callers could hold all database connections of the API.
  */
 export class StrangerReads {
   readonly #searches: Searches
@@ -27,7 +27,7 @@ export class StrangerReads {
   }
 
   /**
-   * Runs one database read. The networks of strangers read in rotation.
+   * Runs one database read. The networks of callers without a key take turns.
    * @param network is the widest network of the caller
    * @throws {ApiError} 429 if too many reads of the network wait, or if the read waits too long. 503 if the read takes
    * too long.

@@ -13,16 +13,16 @@ import {
   SendBody,
 } from '../outbound/sendInput.ts'
 
-// The service records a calendar event when it accepts the event's mail, so a draft has no event.
+// A draft has no event. The service records a calendar event only when it accepts the event's mail.
 const { to: _to, event: _event, ...optional } = SendBody.properties
 
 /**
- * Describes the content of a draft: the fields of a `send` call or, with `inReplyTo`, the fields of a `reply` call. A
- * draft may lack any field until it is sent.
+ * Describes the content of a draft: the fields of a `send` call or, with `inReplyTo`, of a `reply` call. A draft may
+ * lack any field until the caller sends it.
  */
 export const DraftBody = t.Partial(
   t.Object({
-    // A draft may have no recipients until it is sent.
+    // A draft may have no recipients until the caller sends it.
     to: optional.cc,
     ...optional,
     inReplyTo: t.String({
@@ -109,7 +109,7 @@ export function checkDraft(content: Content): void {
   throw badRequest(`${found} must be absent beside inReplyTo: a reply takes it from its original`)
 }
 
-/** Returns the content of a draft after a change. If a change both sets and removes a field, the field is removed. */
+/** Returns the content of a draft after a change. If the change both sets and removes a field, the field is removed. */
 export function changed(content: Content, { remove = [], ...set }: Static<typeof DraftChange>) {
   const whole = Object.entries({ ...content, ...set })
   return Object.fromEntries(whole.filter(([name]) => !remove.includes(name))) as Content

@@ -220,7 +220,10 @@ export async function readDraft(services: Services, projectId: string, draftId: 
   return toWhole(draft)
 }
 
-/** Runs work that reads a whole draft with its attachments, and holds the memory of the draft in the meantime. */
+/**
+ * Runs work that reads a whole draft with its attachments. During this work, the function counts the draft against the
+ * memory limit.
+ */
 async function holding<Result>(
   { pool, answers }: Services,
   projectId: string,

@@ -60,8 +60,8 @@ export async function readHeldRequest(
 ): Promise<Static<typeof HeldRequest>> {
   const approval = await requested(services, wanted)
   const about = { projectId: wanted.projectId, messageId: approval.subject }
-  // Another owner may edit the mail between both reads. Therefore the hash is read first. The answer then has the hash of
-  // the earlier bytes, and the service refuses an approval with this hash.
+  // Another owner may edit the mail between both reads. Therefore the function reads the hash first. After such an
+  // edit, the response has the hash of the earlier bytes, and the service refuses an approval with this hash.
   const stored = await hashOfHeld(services, about)
   const mails = await readHeldMails(services.pool, about.projectId, [about.messageId], WHOLE_CHARS)
   const hash = stored ?? approval.contentHash
@@ -69,8 +69,8 @@ export async function readHeldRequest(
 }
 
 /**
- * Returns the bytes of the mail of an approval request as the body of a response. @throws {ApiError} 404 for an unknown
- * approval request or mail, 410 if the retention of the project has removed the bytes.
+ * Returns the bytes of an approval request's mail as the body of a response. @throws {ApiError} 404 for an unknown
+ * approval request or mail, 410 if the bytes were removed after the project's retention time.
  */
 export async function readHeldBytes(services: Services, wanted: Wanted) {
   const { subject: messageId } = await requested(services, wanted)

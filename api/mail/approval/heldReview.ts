@@ -17,7 +17,10 @@ export const ReviewQuery = t.Object({
   seen: t.Optional(t.String({ maxLength: 100 })),
 })
 
-/** Holds the error message for a person who approves a held mail without having seen all its pages. */
+/**
+ * Holds the error message for a person who approves a held mail (a mail that waits for approval) without having seen
+ * all its pages.
+ */
 export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
 
 /** Describes one page of the text of a held mail. */
@@ -28,14 +31,13 @@ export type ReviewPage = {
   pages: number
   sections: Section[]
   /**
-   * Lists the reasons why the held mail cannot be approved at the console. An empty list of obstacles means that the
-   * owner can approve the mail at the console.
+   * Lists the reasons why the owner cannot approve the held mail (the mail that waits for approval) at the console.
+   * With an empty list, the owner can.
    */
   obstacles: string[]
   /**
-   * Holds the seal (a cryptographic proof), which shows that the service has displayed this page of the held mail. A
-   * request for the next page of the held mail must contain this seal. The approval of the mail must contain the seal
-   * of the last page.
+   * Holds the seal (a cryptographic proof) of this page of the held mail. It shows that the service has displayed the
+   * page. A request for the next page must contain this seal. The approval must contain the seal of the last page.
    */
   seal: string
   hasHtml: boolean
@@ -43,16 +45,15 @@ export type ReviewPage = {
 
 const WHOLE_CHARS = 2 ** 30
 /**
- * Holds a special page number that stands for all pages of a held mail. The seal (a cryptographic proof) for this page
- * number allows the approval of a held mail.
+ * Holds a special page number that stands for all pages of a held mail. The seal (a cryptographic proof) for this
+ * number allows the approval of the mail.
  */
 const ALL_PAGES = 0
 
 /**
- * Returns a page of the text of a held mail. The service shows a page of a held mail only to a person who has seen the
- * previous page. If a person has not seen the previous page of the held mail, the request for a page gets the first
- * page.
- * @param seen is the seal (a cryptographic proof), which shows that the person has seen the previous page.
+ * Returns a page of the text of a held mail (a mail that waits for approval). The service shows a page only to a person
+ * who has seen the page before it. Any other person gets the first page.
+ * @param seen is the seal (a cryptographic proof) of the page before, which shows that the person has seen this page.
  * @throws {ApiError} 404 for an unknown approval request.
  */
 export async function readReviewPage(
@@ -114,8 +115,8 @@ async function keptReview(
 }
 
 /**
- * Returns the header of a held mail with the SHA-256 of all its bytes. The process holds the bytes of the mail only for
- * the time of this read.
+ * Returns the header of a held mail with the SHA-256 of all its bytes. The process holds the bytes only during this
+ * read.
  */
 async function readHead(
   services: Services,
@@ -132,23 +133,24 @@ async function readHead(
 
 /**
  * Tells whether a mail program may read an attachment as an invitation. Mail programs ignore the case of the media type
- * and its parameters. Some go by the file name, and some by the name inside the media type.
+ * and its parameters. Some programs decide by the file name, and some by the name inside the media type.
  */
 const isCalendar = ({ filename, contentType }: Attachment): boolean =>
   /^(?:text\/calendar|application\/ics)[ \t]*(?:;|$)/i.test(contentType) ||
   /\.ics["\s.]*(?:;|$)/i.test(contentType) ||
-  // The pattern allows dots and blanks at the end of the file name, because Windows ignores them.
+  // The pattern allows dots and blanks at the end of the file name, which Windows ignores.
   /\.ics[\s.]*$/i.test(filename)
 
 /**
- * Sets how many times its size an invitation counts towards the memory limit: for its bytes, its text, and the text in
- * the sections of the review.
+ * Sets by which factor the size of an invitation is multiplied for the memory limit. The memory holds its bytes, its
+ * text, and the text in the sections of the review.
  */
 const INVITATION_COPIES = 4
 
 /**
- * Returns the texts of the calendar files in a held mail. An agent may attach such files, so they may have 25 MB.
- * @throws {ApiError} 503 if the people of the project already hold their share of the memory.
+ * Returns the texts of the calendar files in a held mail (a mail that waits for approval). An agent may have attached
+ * these files, so they may have 25 MB.
+ * @throws {ApiError} 503 if the people of the project already use all the memory that they may use.
  */
 async function readInvitations(
   { pool, blobs, answers }: Services,
@@ -172,8 +174,8 @@ async function readInvitations(
 }
 
 /**
- * Refuses the approval of a held mail if the person has not seen all its pages. @throws {ApiError} 409 if the person
- * has not seen all pages.
+ * Refuses the approval of a held mail (a mail that waits for approval) if the person has not seen all its pages.
+ * @throws {ApiError} 409
  */
 export function requireSeen(
   { pageSeals }: Services,

@@ -43,9 +43,9 @@ const actorOf = (request: Request, projectId: string): Actor => ({
 type Approval = Static<typeof Params> & Static<typeof ApproveBody>
 
 /**
- * Approves a held mail (a mail that waits for the owner's approval). A caller with a platform key need not prove that
- * it saw the mail, because this caller can read the bytes of the mail anyway. An operator at the console must prove
- * that the console showed all pages.
+ * Approves a held mail (a mail that waits for the owner's approval). A caller with a platform key can read the bytes of
+ * the mail anyway, and need not prove that it saw them. An operator at the console must prove that the console showed
+ * all pages.
  */
 async function approve(
   services: Services,
@@ -67,7 +67,7 @@ async function approve(
  */
 const isAtConsole = (actor: string): boolean => actor.startsWith('console:')
 
-/** Serves the mail of projects while the mail waits for the owner's approval. */
+/** Serves the mail of projects that waits for the owner's approval. */
 export const heldRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId/held' })
     .get('', ({ params, query }) => readHeld(services, params.projectId, query), {

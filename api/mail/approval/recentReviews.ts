@@ -3,14 +3,14 @@ import type { Review } from '../../../shared/mail/review/review.ts'
 /** Limits the characters of all cached reviews together. */
 const CHARS_MAX = 4_000_000
 /**
- * Sets the number of characters that a piece of a review counts at least, because even a piece with a short text takes
- * that much memory.
+ * Sets the minimum number of characters that a piece of a review counts. Even a piece with a short text takes that much
+ * memory.
  */
 const PIECE_CHARS = 100
 
 /**
  * Caches the reviews of the held mails that people have read most recently. A person reads a long mail page by page,
- * and a review can take half a second of processor time.
+ * and a new review for each page could take half a second of processor time.
  */
 export class RecentReviews {
   readonly #kept = new Map<string, { review: Review; chars: number }>()

@@ -182,8 +182,8 @@ export async function readCalendarPage(
 }
 
 /**
- * Returns one instance of a calendar event in the form of the API. The start and the end of the returned event are
- * those of the single instance, and all other fields are those of the whole series.
+ * Returns one instance of a calendar event in the form of the API. Its start and end are those of the single instance.
+ * All other fields are those of the whole series.
  */
 function toEvent({
   invite,

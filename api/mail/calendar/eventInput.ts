@@ -114,7 +114,7 @@ type Announced = Pick<
 export type Invitation = {
   attachment: SentAttachment
   shown: { uid: string; sequence: number }
-  /** Takes back the change of the event, because the service has refused the mail. */
+  /** Takes back the change of the event after the service has refused the mail. */
   undo(): Promise<void>
 }
 
@@ -184,7 +184,10 @@ export async function invitationOf(
   }
 }
 
-/** Runs a check of a request. If the check fails, takes back the change that the service has recorded before. */
+/**
+ * Runs a check of a request. If the check fails, the function takes back a change that the service has already
+ * recorded.
+ */
 async function orUndo<Result>(check: () => Result, undo: () => Promise<void>): Promise<Result> {
   try {
     return check()
@@ -196,7 +199,7 @@ async function orUndo<Result>(check: () => Result, undo: () => Promise<void>): P
 
 /**
  * Returns the cancellation of a calendar event, which repeats the fields of the cancelled event. To cancel a single
- * instance of a series, the cancellation names the start of the instance.
+ * instance of a series, it names the start of the instance.
  */
 function cancelled(series: Announced, instance: WrittenTime | null): Announced {
   if (instance === null) return series
@@ -248,8 +251,8 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/
 const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?$/
 
 /**
- * Reads a start time or an end time of an event from the request. Converts a time with a UTC offset to the local time
- * of `zone`. @throws {ApiError} 400 for an invalid time.
+ * Reads a start time or an end time of an event from the request. The function converts a time with a UTC offset to the
+ * local time of `zone`. @throws {ApiError} 400 for an invalid time.
  */
 function momentOf(
   field: string,
@@ -285,8 +288,7 @@ function plain(local: string, fault: Error): string {
 }
 
 /**
- * Returns the given time if its year has four digits. A calendar file cannot contain a year with more than four digits
- * (RFC 5545 §3.3.4).
+ * Returns the given time if its year has four digits. A calendar file cannot contain a longer year (RFC 5545 §3.3.4).
  */
 function inFourDigits(local: string, fault: Error): string {
   if (/^[1-9]\d{3}-/.test(local)) return local
@@ -297,8 +299,8 @@ const atOf = ({ local, zone }: WrittenTime): number =>
   Temporal.PlainDateTime.from(local).toZonedDateTime(zone ?? 'UTC').epochMilliseconds
 
 /**
- * Reads the RECURRENCE-ID of an event. The RECURRENCE-ID of an event has the same type and the same time zone as the
- * start of the series (RFC 5545 §3.8.4.4).
+ * Reads the RECURRENCE-ID of an event. It has the same type and the same time zone as the start of the series (RFC 5545
+ * §3.8.4.4).
  * @throws {ApiError} 400 if the type of the RECURRENCE-ID differs from the type of the start.
  */
 function instanceOf(given: string, { start, rule }: Announced): WrittenTime {

@@ -48,7 +48,7 @@ const WORDS = { accepted: 'Accepted', declined: 'Declined', tentative: 'Tentativ
 
 /**
  * Answers an invitation by a mail to the organizer (RFC 5546 §3.2.3), in the thread of the invitation. The calendar
- * changes only when the service sends the answer to the invitation, and not while the answer waits for an approval.
+ * changes only when the service sends this mail, and not while it waits for an approval.
  * @throws {ApiError} 400 for an invalid answer, 404 for an unknown message, 409 if the event was changed or cancelled
  * after the invitation, and the errors of send.
  */
@@ -128,7 +128,7 @@ export async function answerInvite(
 
 /**
  * Returns the invitation in a message that the inbox can answer. @throws {ApiError} 400 if the message has no such
- * invitation, 409 if the event has changed.
+ * invitation, 409 if the event has changed since.
  */
 async function inviteToAnswer(
   { pool }: Services,
@@ -172,7 +172,7 @@ const nameOf = (person: Person | null): string | null => person?.name ?? null
 
 /**
  * Returns the attendee of an event that has the address of this inbox. If the organizer invited a mailing list, the
- * inbox answers the invitation under its own address.
+ * inbox answers under its own address.
  */
 function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   const own = addressKey(inboxAddress)

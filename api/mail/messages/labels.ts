@@ -33,14 +33,14 @@ export function readLabels(query: string | undefined): string[] {
 }
 
 /**
- * Tells whether the query parameter `labels` can name a label. The database may hold labels that an older version
- * accepted and that the query parameter cannot name.
+ * Tells whether the query parameter `labels` can name a label. An older version of the service accepted labels that
+ * this parameter cannot name.
  */
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 
 /**
- * Reads which labels a request adds to a message, and which labels the request removes. If a label is in both lists,
- * the service removes the label. @throws {ApiError} 400 for an invalid label.
+ * Reads which labels a request adds to a message, and which labels it removes. If a label is in both lists, it is
+ * removed. @throws {ApiError} 400 for an invalid label.
  */
 export function readLabelChange(body: Static<typeof LabelChange>): {
   add: string[]

@@ -15,7 +15,7 @@ import type { Services } from '../../http/services.ts'
 import { MessageParams } from './messageRoutes.ts'
 
 /**
- * Matches a media type (RFC 6838 §4.2). An attachment without a valid media type is served with the media type
+ * Matches a media type (RFC 6838 §4.2). The API serves an attachment without a valid media type as
  * `application/octet-stream`.
  */
 const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
@@ -25,8 +25,8 @@ const BYTES = 'application/octet-stream'
 export function messageContentRoutes(services: Services) {
   const { pool, blobs, answers } = services
   /**
-   * Composes and stores the bytes of an outbound mail even before the first delivery attempt. Each delivery attempt
-   * then sends the stored bytes of the mail.
+   * Composes and stores the bytes of an outbound mail before the first delivery attempt. Each delivery attempt then
+   * sends these bytes.
    */
   const composeNow = async (projectId: string, messageId: string) => {
     const mail = await findOutboundContent(pool, projectId, messageId)
@@ -136,7 +136,7 @@ export async function readAttachment(
 
 /**
  * Returns a file as a download. The sender of the mail chose the bytes, the type and the name of the file. Therefore a
- * browser must save the file, and must not run the file or guess its type.
+ * browser must save the file, and must neither run it nor guess its type.
  */
 export function download(
   body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>,

@@ -117,7 +117,7 @@ const Highlights = t.Array(
   }),
 )
 
-/** Describes a message in a list. A message in search results also holds excerpts with the searched words. */
+/** Describes a message in search results, which also holds excerpts with the searched words. */
 export const FoundMessage = t.Composite([
   MessageItem,
   t.Object({
@@ -338,8 +338,8 @@ export function toSingle(
 }
 
 /**
- * Returns the codes of a message. A message that an earlier version of the service stored has no stored codes. If a
- * message has no stored codes, each read of the message searches its subject and its text for codes.
+ * Returns the codes of a message. A message that an earlier version of the service stored has no stored codes. The
+ * function then searches its subject and its text at each read.
  */
 const codesOf = ({ codes, subject, text }: SingleMessage) =>
   codes ?? findCodes({ subject, text, html: null })

@@ -50,7 +50,7 @@ export const MessageFilterQuery = t.Object({
 
 export type MessageFilter = {
   labels: string[]
-  /** Holds the search queries of a message list. A message must match every one of the search queries. */
+  /** Holds the search queries of a message list. A message must match all of them. */
   queries: SearchQuery[]
   after: Date | null
   before: Date | null

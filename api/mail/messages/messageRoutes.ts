@@ -135,9 +135,9 @@ export async function readMessages(
   const { queries, labels, projectId } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
-  // A read with several labels may scan a large part of an inbox. Each of the labels may be set on a million messages,
-  // even if no message has all the labels. A read of messages that combines a label with a status may have to scan just
-  // as many messages. Therefore such a read runs only when it is the project's turn, like a search.
+  // A read with several labels may scan a large part of an inbox, because a million messages may have each label, but
+  // no message all of them. The same is true for a read with a label and a status. Therefore the project may have to
+  // wait for its turn, as before a search.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null
@@ -166,7 +166,7 @@ export async function readStored(
   return message
 }
 
-/** Returns the calendar invitations in a message, each with its present state. */
+/** Returns the calendar invitations in a message. Each invitation has its current state. */
 async function invitesOf(
   db: Queryable,
   { invites }: SingleMessage,
@@ -178,8 +178,8 @@ async function invitesOf(
 }
 
 /**
- * Returns a message with the data that the caller may see. If the response holds a code or a sensitive link, the
- * service first writes an audit log entry.
+ * Returns a message with the data that the caller may see. If it holds a code or a sensitive link, the service first
+ * writes an audit log entry.
  */
 export async function answerSingle(
   { pool, config }: Pick<Services, 'pool' | 'config'>,

@@ -17,7 +17,7 @@ const READ_SCOPE = 'mail:read'
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
 
-/** Describes the filters of a call that waits for a message. The awaited message must match all filters. */
+/** Describes the filters of a call that waits for a message. The message must match all filters. */
 export const WaitFilter = t.Pick(MessageFilterQuery, ['labels', 'from', 'subject', 'after'])
 
 const Query = t.Composite([
@@ -121,16 +121,16 @@ export async function waitForMessage(
   const { projectId } = allowedCaller(request, has)
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
-  // The event reader opens before the inbox is read, so that the wait does not miss a message that arrives between
-  // these two steps.
+  // The event reader opens before the function reads the inbox. Otherwise the wait could miss a message that arrives
+  // between these two steps.
   const { reader } = await events.open(projectId, null)
   const awaited = AWAITED[has ?? 'message']
   const leave = () => reader.close()
   wait.signal.addEventListener('abort', leave)
   if (wait.signal.aborted) leave()
   try {
-    // The owner may have changed the key after its check and before the event reader was open. From now on, such a
-    // change ends the event reader.
+    // The owner may have changed the key after its check and before the event reader was open. From now on, a changed
+    // key ends the event reader.
     await stateOf(request).admitAgain?.()
     const caller = allowedCaller(request, has)
     if (filter.after !== null) {
@@ -141,13 +141,13 @@ export async function waitForMessage(
       const message = there && (await findMessage(pool, projectId, there.messageId))
       if (message !== null) return await answerSingle(services, caller, message)
     }
-    // Remembers the message that did not match, because a message may have up to 1,000 cut events in a row, and each
-    // event would read the whole message again.
+    // The code remembers a message that did not match. A message may have up to 1,000 events in a row that hold only a
+    // part of its data. For each event, the code would read the whole message again.
     let unfitting: string | null = null
     for (;;) {
       const arrived = await reader.next(deadlineMs)
       if (arrived.length === 0) {
-        // If the key is revoked, the event reader ends early. The check here then returns 401 to the caller.
+        // If the owner revokes the key, the event reader ends early. This check then returns 401 to the caller.
         if (!wait.signal.aborted) await stateOf(request).admitAgain?.()
         return null
       }
@@ -159,7 +159,7 @@ export async function waitForMessage(
         const message = await findMessage(pool, projectId, event.messageId)
         if (message === null) continue
         if (fits(event, filter) || fits(message, filter)) {
-          // The key or token is checked again before the response, because no notification announces that an OAuth
+          // The code checks the key or token again before the response, because no notification announces that an OAuth
           // access token has expired.
           await stateOf(request).admitAgain?.()
           return await answerSingle(services, allowedCaller(request, has), message)

@@ -130,8 +130,7 @@ export async function readThreads(
 }
 
 /**
- * Returns a thread with its newest `limit` messages, in order from old to new. @throws {ApiError} 404 for an unknown
- * thread.
+ * Returns a thread with its newest `limit` messages, from old to new. @throws {ApiError} 404 for an unknown thread.
  */
 export async function readThread(
   { pool, config }: Pick<Services, 'pool' | 'config'>,

@@ -4,9 +4,9 @@ import { badRequest } from '../../http/errors.ts'
 import { RECIPIENTS_MAX, unique } from './sendInput.ts'
 
 /**
- * Returns the recipients of a reply, which are the addresses in Reply-To, or the addresses in From if Reply-To has no
- * valid address. If this inbox sent the original mail, returns the recipients of the original mail instead. Invalid
- * addresses are left out of the recipients. The inbox that replies is a recipient only if no other recipient is left.
+ * Returns the recipients of a reply: the addresses in Reply-To or, if it has no valid address, in From. If this inbox
+ * sent the original mail, its recipients are the recipients of the reply. Invalid addresses are left out. The inbox
+ * that replies is a recipient only if no other recipient is left.
  */
 export function replyRecipients(
   original: Message,
@@ -14,8 +14,8 @@ export function replyRecipients(
 ): { to: string[]; cc: string[] } {
   const own = addressKey(original.inboxAddress)
   const usable = (texts: string[]) => unique(texts.flatMap((text) => parseAddress(text) ?? []))
-  // The address of an inbox never contains a `+tag`. Therefore an address with a tag belongs to this inbox if the
-  // address without the tag is the address of the inbox.
+  // The address of an inbox never contains a `+tag`. Therefore the function compares an address with a tag after it has
+  // removed the tag.
   const others = (texts: string[]) =>
     usable(texts).filter((address) => !recipientKeys(address).includes(own))
   const sender = usable(original.replyTo).length > 0 ? original.replyTo : original.from

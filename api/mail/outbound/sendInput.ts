@@ -45,8 +45,8 @@ const AddressList = (minItems: number) =>
   })
 
 /**
- * Sets the maximum number of characters of the text body of a mail. The HTML body has the same maximum. The limit
- * equals the maximum number of bytes of a request body without attachments.
+ * Sets the maximum number of characters of the text body of a mail, and of its HTML body. It equals the maximum number
+ * of bytes of a request body without attachments.
  */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({
@@ -62,8 +62,8 @@ const Html = t.Optional(
 
 const ATTACHMENTS_MAX = 50
 /**
- * Sets the maximum number of bytes of all attachments of a message together. Base64 makes attachments a third larger,
- * and most mail hosts accept messages of up to 35 MB.
+ * Sets the maximum number of bytes of all attachments of a message together. Base64 makes them a third larger, and most
+ * mail hosts accept messages of up to 35 MB.
  */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
 /** Returns how many characters a given number of bytes takes in base64 (RFC 4648 §4). */
@@ -131,7 +131,7 @@ const HeadersInput = t.Optional(
   }),
 )
 
-/** Sets the maximum number of days by which a caller can schedule a mail in advance. */
+/** Sets how many days in advance a caller can schedule a mail. */
 const SEND_AT_MAX_DAYS = 366
 const SendAt = t.Optional(
   t.String({
@@ -268,7 +268,7 @@ export function readUnsubscribe(
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
- * Reads the time at which the service must send a mail. Returns `null` if the service must send the mail at once.
+ * Reads the time at which the service must send a mail. Null means at once.
  * @throws {ApiError} 400
  */
 export function readSendAt(given: string | undefined): Date | null {

@@ -47,7 +47,7 @@ type SentAnswer = {
 /** Lists the recipients that the service refused because of a rule or a suppression. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
 /**
- * Describes the response field that is added for a mail that waits for its sending time or for its owner's approval.
+ * Describes an additional response field for a mail that waits for its sending time or for its owner's approval.
  */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
 /** Describes the response to `reply`. With the setting `ANSWERS=full` the response also has the field `inboxId`. */
@@ -58,14 +58,13 @@ export type Prepared<Answer> = Omit<
   'projectId' | 'key' | 'refused' | 'answer' | 'draft' | 'held'
 > & {
   answer: Answer
-  /** Reverses the changes that `prepare` has recorded. The service calls `undo` if it refuses the mail. */
+  /** Reverses the changes that `prepare` has recorded. The service calls `undo` after it has refused the mail. */
   undo?: () => Promise<void>
 }
 
 /**
- * Holds the idempotency key of a call, and the draft that the call sends. Both the idempotency key and the draft
- * prevent a repeated call from sending a second mail. If `held` is true, each mail of this caller waits for the owner's
- * approval.
+ * Holds the idempotency key of a call, and the draft that the call sends. Both prevent that a repeated call sends a
+ * second mail. If `held` is true, each mail of this caller waits for the owner's approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
@@ -99,8 +98,8 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // The service writes the invitation after all other parts of the mail, because writing the invitation also records
-    // the event of the invitation.
+    // The service writes the invitation after all other parts of the mail. To write the invitation also records its
+    // event, which must not happen for an invalid mail.
     const invitation =
       body.event === undefined
         ? null
@@ -147,8 +146,8 @@ export async function sendMessage(
 }
 
 /**
- * Returns the text of a sent mail, which the response to the caller shows. The text is added only when a response is
- * sent, because a stored response with the text would store the text a second time.
+ * Returns the text of a sent mail, which the response to the caller shows. The code adds the text only when it sends a
+ * response. Otherwise the stored response would hold the text a second time.
  */
 const textIfFull = ({ config }: Services, { text }: { text: string }) =>
   config.answers === 'full' ? { text, extractedText: text } : {}
@@ -215,8 +214,8 @@ export async function replyTo(
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
 
 /**
- * Runs `prepare`, and stores the response that `prepare` makes under the idempotency key. For a repeated idempotency
- * key, returns the stored response without calling `prepare`.
+ * Runs `prepare`, and stores its response under the idempotency key. For a repeated key, the function returns the
+ * stored response without a call of `prepare`.
  */
 export async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
@@ -242,7 +241,7 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   const objects = await keepAttachments(services.blobs.of(projectId), intent.attachments).catch(
     undone,
   )
-  // If this call throws, the database may nevertheless have stored the mail, so nothing is taken back.
+  // If this call throws, the database may nevertheless have stored the mail. Therefore the code takes nothing back.
   const outcome = await services.sendBatcher.submit({
     ...intent,
     attachments: intent.attachments.map((file, n) => ({ ...file, blob: objects[n] ?? null })),
@@ -259,7 +258,7 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'no thread') throw notFound('Message not found')
   // A parallel call with the same idempotency key may have stored its response in the meantime, and may have used up
-  // the project's daily limit of mails. Therefore the stored response takes precedence over the error.
+  // the project's daily limit of mails. Therefore a stored response takes precedence over the error.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
@@ -268,9 +267,9 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
 }
 
 /**
- * Returns the idempotency key that belongs to a draft. Each draft has one idempotency key, so the service sends the
- * draft only once, and a repeated call gets the first response again. A client cannot send the key of a draft, because
- * the key contains a space, and an `Idempotency-Key` must not contain a space.
+ * Returns the idempotency key that belongs to a draft. With this key, the service sends the draft only once, and a
+ * repeated call gets the first response again. The key contains a space, so no client can send it as an
+ * `Idempotency-Key`.
  */
 const keyOfDraft = (id: string) => ({
   name: `draft ${id}`,
@@ -301,8 +300,8 @@ function answered<Answer extends { labels: string[] }>(
 const DAY_S = 24 * 60 * 60
 
 /**
- * Makes the 429 error for a project that has reached its daily limit of mails. The Retry-After header of the 429 error
- * names the seconds until the next day (UTC).
+ * Makes the 429 error for a project that has reached its daily limit of mails. Its Retry-After header names the seconds
+ * until the next day (UTC).
  */
 function quotaExceeded(limit: number | null): ApiError {
   const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
@@ -311,8 +310,8 @@ function quotaExceeded(limit: number | null): ApiError {
 }
 
 /**
- * Makes the 413 error for a project with a full storage. The error no longer occurs after the project has deleted
- * messages, or after the operator has raised the storage limit.
+ * Makes the 413 error for a project with a full storage. To send again, the project must delete messages, or the
+ * operator must raise the storage limit.
  */
 function storageFull(): ApiError {
   const message = 'The storage of this project is used up: delete messages or ask the operator'

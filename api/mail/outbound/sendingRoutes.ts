@@ -12,8 +12,8 @@ import { replyOperation, sendOperation } from './sendingDocs.ts'
 const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idempotency-key'))
 
 /**
- * Serves the routes that send mails and replies. One database transaction stores a message together with the job that
- * sends the message. A worker sends the message after the transaction has committed.
+ * Serves the routes that send mails and replies. One database transaction stores a message together with its sending
+ * job. A worker sends the message after this transaction has committed.
  */
 export function sendingRoutes(services: Services) {
   return new Elysia()

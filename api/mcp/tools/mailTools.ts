@@ -39,13 +39,13 @@ export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: strin
     ...(pageToken === undefined ? {} : { pageToken }),
   })
 
-/** Tells a language model how it gets the next page of a list. The text is empty if the list has no further page. */
+/** Tells a language model how to get the next page of a list. The text is empty on the last page. */
 export const moreText = ({ nextPageToken }: { nextPageToken?: string | undefined }): string =>
   nextPageToken === undefined ? '' : ` More: pass pageToken "${nextPageToken}".`
 
 /**
- * Holds the MCP hints of the tools that send mail. The hints warn MCP hosts that nobody can recall a sent mail and that
- * a repeated call sends a second mail.
+ * Holds the MCP hints of the tools that send mail. They warn MCP hosts that nobody can recall a sent mail and that a
+ * repeated call sends a second mail.
  */
 export const SENDS = {
   readOnlyHint: false,
@@ -55,8 +55,8 @@ export const SENDS = {
 } as const
 
 /**
- * Sets the maximum number of characters of a mail's body in a list, because fifty whole mails would fill a language
- * model's context.
+ * Sets the maximum number of characters of a mail's body in a list. Fifty whole mails would fill a language model's
+ * context.
  */
 const LIST_BODY_MAX_CHARS = 1_000
 
@@ -66,7 +66,7 @@ const ACCEPTED = {
   held: 'Held until the owner approves it; do not send it again',
 } as const
 
-/** Returns the sentence in a tool result which says that the service has accepted a mail or a reply. */
+/** Returns the sentence of a tool result that tells that the service has accepted a mail or a reply. */
 export const acceptedText = (sent: {
   messageId: string
   threadId: string

@@ -17,8 +17,7 @@ const fixes = {
 } as const
 
 /**
- * Describes a purchase in words, which the result of an MCP tool contains. Text of the seller stands between delimiters
- * in this description.
+ * Describes a purchase in words for the result of an MCP tool. Delimiters surround the seller's text.
  */
 function textOf(bought: Static<typeof PurchaseSchema>): string {
   const { state, reason, detail, purchaseId, payment, terms, response } = bought
@@ -45,8 +44,8 @@ function textOf(bought: Static<typeof PurchaseSchema>): string {
 }
 
 /**
- * Limits the characters of a body in base64 that a tool result contains. A host passes the whole result to its model,
- * which cannot read base64.
+ * Limits the characters of a base64 body in a tool result. A host passes the whole result to its model, which cannot
+ * read base64.
  */
 const BASE64_MAX_CHARS = 64 * 1024
 
@@ -57,7 +56,7 @@ const bodyNote = ({ bodyBase64, bodyOmitted }: Answer): string =>
     ? `(no body: ${bodyOmitted})`
     : '(the body is not text: its bytes are in bodyBase64 of GET /v0/purse/payments/{purchaseId} for ten minutes)'
 
-/** Returns the result of a purse tool. A result leaves out the bytes of a large body. */
+/** Returns the result of a purse tool. The result omits the bytes of a large body. */
 function resultOf(bought: Static<typeof PurchaseSchema>) {
   const { response } = bought
   const isLarge = (response?.bodyBase64?.length ?? 0) > BASE64_MAX_CHARS

@@ -12,7 +12,9 @@ import type { Services } from '../../http/services.ts'
 /** Holds the data that one call of an MCP tool needs. */
 export type ToolContext = {
   services: Services
-  /** Holds the HTTP request of the tool call. `services.reads` chooses the database server of a list by this request. */
+  /**
+   * Holds the HTTP request of the tool call. By this request, `services.reads` chooses the database server for a list.
+   */
   request: Request
   projectId: string
   inboxAddress: string
@@ -22,8 +24,7 @@ export type ToolContext = {
    */
   caller: Caller
   /**
-   * Holds a signal that aborts when the tool call is cancelled or its connection closes. A tool that waits must end
-   * when this signal aborts.
+   * Holds a signal that aborts when the tool call is cancelled or its connection closes. A waiting tool must then end.
    */
   signal: AbortSignal
 }
@@ -50,7 +51,7 @@ export const READS: ToolHints = {
   openWorldHint: false,
 }
 
-/** Makes a schema refuse unknown arguments, because the service must not silently ignore a misspelt argument. */
+/** Makes a schema refuse unknown arguments. Otherwise the service would silently ignore a misspelt argument. */
 export const STRICT = { additionalProperties: false } as const
 
 type ToolSpecification<Input extends TObject> = {
@@ -61,8 +62,8 @@ type ToolSpecification<Input extends TObject> = {
   name: string
   title: string
   /**
-   * Describes the tool for a language model: its purpose, its result and one example. The description of a tool writes
-   * the names of other MCP tools with dots.
+   * Describes the tool for a language model: its purpose, its result and one example. Names of other MCP tools are
+   * written with dots.
    */
   description: string
   scope: Exclude<Access, 'public'>
@@ -83,8 +84,8 @@ export type Tool = ToolSpecification<TObject> & {
 }
 
 /**
- * Turns a single text into an array with one element, because language models often write one label or address without
- * an array.
+ * Turns a single text into an array with one element. Language models often write one label or address without an
+ * array.
  */
 function withLists({ properties }: TObject, args: unknown): unknown {
   if (typeof args !== 'object' || args === null) return args
@@ -96,7 +97,7 @@ function withLists({ properties }: TObject, args: unknown): unknown {
   )
 }
 
-/** Creates an MCP tool. The function `run` of the tool gets only arguments that match the input schema of the tool. */
+/** Creates an MCP tool. Its function `run` gets only arguments that match the tool's input schema. */
 export function defineTool<Input extends TObject>(
   specification: ToolSpecification<Input> & {
     run(context: ToolContext, input: Static<Input>): Promise<ToolAnswer>
@@ -109,8 +110,8 @@ export function defineTool<Input extends TObject>(
     async call(context, given) {
       const args = withLists(tool.input, given)
       const first = schema.Errors(args).First()
-      // The function `describeFault` refuses unknown fields at the top level of the arguments. The objects within the
-      // arguments come from the REST API, so `refuseUnknownFields` checks them.
+      // The function `describeFault` refuses unknown fields at the top level of the arguments. For the objects within
+      // the arguments, which the REST API also uses, `refuseUnknownFields` does so.
       if (unknownArgument(tool.input, args) === undefined) refuseUnknownFields(args, tool.input)
       if (first !== undefined) throw badRequest(describeFault(tool.input, args, first))
       refuseUnstorable(args, '')
@@ -123,8 +124,8 @@ const unknownArgument = ({ properties }: TObject, args: unknown): string | undef
   Object.keys(args as object).find((name) => !Object.hasOwn(properties, name))
 
 /**
- * Returns a text that names the invalid argument and lists all arguments, because a language model corrects its call
- * from this text alone.
+ * Returns a text that names the invalid argument and lists all arguments. A language model must be able to correct its
+ * call from this text alone.
  */
 function describeFault(input: TObject, args: unknown, fault: ValueError): string {
   const names = Object.keys(input.properties)
@@ -133,8 +134,7 @@ function describeFault(input: TObject, args: unknown, fault: ValueError): string
     names.length === 0
       ? 'This tool takes no arguments'
       : `Arguments: ${names.map((name) => (required.includes(name) ? `${name} (required)` : name)).join(', ')}`
-  // The error names an unknown argument before a missing argument, because a misspelt name is the usual cause of a
-  // missing argument.
+  // The error names an unknown argument before a missing one. A misspelt name is the usual cause of a missing argument.
   const unknown = unknownArgument(input, args)
   if (unknown !== undefined) return `${unknown} is not an argument of this tool. ${takes}`
   const missing = fault.type === ValueErrorType.ObjectRequiredProperty ? ', and it is missing' : ''

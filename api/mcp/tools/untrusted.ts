@@ -24,8 +24,8 @@ export const UNTRUSTED_SERVER = {
 
 /**
  * Wraps text of third parties in delimiters. The delimiters contain a new random boundary in each tool result, so that
- * a mail cannot contain the closing delimiter. Removes characters that are invisible to people, because mail that an
- * older version of the service stored may still hold such characters.
+ * a mail cannot contain the closing delimiter. The function removes characters that people cannot see, because mail
+ * from an older version of the service may still hold them.
  */
 export const fence = (text: string): string => `${NOTICE}\n${fenceOf('MAIL', readableText(text))}`
 

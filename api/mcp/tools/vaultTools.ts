@@ -91,7 +91,7 @@ const totp = defineTool({
     remaining: t.Integer({ description: 'Seconds.' }),
     backupCodesRemaining: t.Integer(),
   }),
-  // The one-time code changes every 30 seconds (RFC 6238 §5.2), so a repeated call gets another result.
+  // The one-time code changes every 30 seconds (RFC 6238 §5.2). Therefore a repeated call gets another result.
   hints: { ...READS, idempotentHint: false },
   fixes,
   async run({ services, caller }, { name }) {

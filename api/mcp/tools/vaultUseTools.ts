@@ -24,8 +24,8 @@ const useFixes = {
 } as const
 
 /**
- * Describes the use of a secret in words, which the result of an MCP tool contains. The language model must treat the
- * response of a stranger's server as data, and never as an instruction.
+ * Describes the use of a secret in words for the result of an MCP tool. The language model must treat the response of
+ * the remote server as data, and never as an instruction.
  */
 function textOf(use: Static<typeof UseSchema>): string {
   const { state, response, error, useId } = use

@@ -15,8 +15,7 @@ export const whoamiTool = defineTool({
   async run({ services, caller }) {
     const identity = {
       ...(await projectIdentity(services.pool, caller)),
-      // The tool result lists the scopes of the connected app, because the app can have fewer scopes than the API key
-      // of the project.
+      // The tool result lists the scopes of the connected app, which can have fewer scopes than the project's API key.
       scopes: [...caller.scopes],
     }
     return {

@@ -1,6 +1,6 @@
 import { SmtpReply } from '../acceptance.ts'
 
-/** After a response with status 503, a mail service may send the same mail again after this many seconds. */
+/** Sets after how many seconds a mail service may send the same mail again if the response had status 503. */
 const RETRY_S = 30
 
 /** Maps HTTP statuses to the error codes of docs/contract.md §2 that the routes for mail over HTTP use. */
@@ -41,8 +41,8 @@ export function refusalResponse({ status, message }: HttpRefusal): Response {
 }
 
 /**
- * Returns the HTTP error that the mail service gets for an exception. Returns `null` for an unexpected exception,
- * because the mail service may not see the text of this exception.
+ * Returns the HTTP error that the mail service gets for an exception. Null means an unexpected exception, whose text
+ * the mail service may not see.
  */
 export function toRefusal(error: unknown): HttpRefusal | null {
   if (error instanceof HttpRefusal) return error

@@ -6,14 +6,14 @@ import {
   listAllInboundSecrets,
 } from '../../../sql/mail/domains/inboundSecrets.ts'
 
-/** A revoked inbound secret of a domain stays valid for at most this many milliseconds. */
+/** Sets for how many milliseconds a revoked inbound secret of a domain may stay valid. */
 const FRESH_MS = 30_000
 /**
- * Sets the shortest pause in milliseconds between two database reads that search for an unknown key id. Because of this
- * pause, a stranger who guesses key ids cannot put load on the database.
+ * Sets the shortest pause in milliseconds between two database reads that search for an unknown key id. Otherwise a
+ * client that guesses key ids could put load on the database.
  */
 const AGAIN_MS = 1_000
-/** While the database is unreachable, the listener accepts a known inbound secret for this many milliseconds. */
+/** Sets for how many milliseconds the listener accepts a known inbound secret while the database is unreachable. */
 const STALE_MS = 24 * 60 * 60_000
 
 const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
@@ -26,15 +26,17 @@ export type InboundKey = {
    */
   secrets: Uint8Array[]
   /**
-   * Names the only domain for which the inbound key may deliver mail, or is `null` if the key may deliver for every
-   * domain.
+   * Names the only domain for which the inbound key may deliver mail. Null means every domain.
    */
   domain: string | null
 }
 
 type Known = { byId: Map<string, InboundSecret>; readMs: number }
 
-/** Finds the inbound secrets that belong to a key id. A key id is an `ID` of INBOUND_SECRETS, or `DOMAIN#VERSION`. */
+/**
+ * Finds the inbound secrets (keys for mail over HTTP) that belong to a key id. A key id is an `ID` of INBOUND_SECRETS,
+ * or `DOMAIN#VERSION`.
+ */
 export class InboundKeys {
   readonly #pool: Pool
   readonly #secrets: NonNullable<Config['smtp']['http']>['secrets']
@@ -77,8 +79,8 @@ export class InboundKeys {
   }
 
   /**
-   * Reads all inbound keys from the database again. The listener pauses between two database reads, so the listener may
-   * find a new inbound key only after a moment.
+   * Reads all inbound keys from the database again. The listener pauses between two such reads, so it may find a new
+   * key only after a moment.
    */
   async #read(ageMs: number): Promise<Known> {
     if (ageMs < AGAIN_MS) await Bun.sleep(AGAIN_MS - ageMs)

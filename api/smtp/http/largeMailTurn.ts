@@ -1,7 +1,10 @@
 import { type FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 import { SmtpReply } from '../acceptance.ts'
 
-/** Sets how many milliseconds a request waits for its turn. The mail service sends the mail again after a 503. */
+/**
+ * Sets how many milliseconds a request with a large mail waits for its turn. After a 503, the mail service sends the
+ * mail again.
+ */
 const TURN_MAX_MS = 30_000
 
 /** Waits for the turn of a large mail. @throws {SmtpReply} if the wait takes too long. */

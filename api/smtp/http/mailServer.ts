@@ -24,8 +24,8 @@ import {
 const DRAIN_POLL_MS = 20
 
 /**
- * Reads a mail or a report from an HTTP request, or refuses the request. Returns `null` if the path of the request
- * belongs to the adapter of another mail service.
+ * Reads a mail or a report from an HTTP request, or refuses the request. Returns `null` if the path belongs to the
+ * adapter of another mail service.
  * @throws {HttpRefusal} if the adapter of the mail service refuses the HTTP request.
  */
 type Adapter = (
@@ -34,13 +34,13 @@ type Adapter = (
   keys: InboundKeys,
 ) => Promise<HandedMail | HandedReports | null>
 
-/** Lists the adapters, with one adapter for each format in which mail services deliver mail. */
+/** Lists the adapters. There is one adapter for each format in which mail services deliver mail. */
 const ADAPTERS: readonly Adapter[] = [readRawMail, createPostmark()]
 
 /**
- * Starts the server that receives mail over HTTP. The server runs in the process of the SMTP listener, because the
- * spool is a file of this process (docs/decisions/mail-over-http.md). The service accepts a mail over HTTP only when
- * the spool has the mail on disk.
+ * Starts the server that receives mail over HTTP. It runs in the process of the SMTP listener, because the spool (the
+ * file of accepted mail) belongs to this process (docs/decisions/mail-over-http.md). The service accepts a mail only
+ * when it is on disk in the spool.
  */
 export function startMailServer(
   parts: ServerParts,
@@ -62,8 +62,7 @@ export function startMailServer(
       const refusal = toRefusal(error) ?? unexpected(parts, error)
       parts.metrics.refused(labelOf(error, refusal))
       const response = refusalResponse(refusal)
-      // The response closes the connection, because the client may still be sending a body that the service will not
-      // read.
+      // The response closes the connection, because the client may still send a body that the service will not read.
       if (ending.signal.aborted) response.headers.set('connection', 'close')
       return response
     } finally {
@@ -76,8 +75,8 @@ export function startMailServer(
       port: http.port,
       hostname: host,
       idleTimeout,
-      // Bun's limit on a request body is above the limit of this service. Therefore a client gets the error response of
-      // this service, and not the error response of Bun.
+      // Bun's limit on a request body is above the limit of this service. Therefore a client gets this service's error
+      // response instead of Bun's.
       maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
       async fetch(request, self) {
         self.timeout(request, 0)
@@ -197,8 +196,8 @@ async function read(
 }
 
 /**
- * Returns the label under which a metric counts a refused mail. The metric label is always a reply text of this
- * service, and never a text from outside.
+ * Returns the label under which a metric counts a refused mail. The label is always a reply text of this service, and
+ * never a text from outside.
  */
 const labelOf = (error: unknown, { status }: HttpRefusal) =>
   error instanceof SmtpReply ? `${error.responseCode} ${error.message}` : `HTTP ${status}`

@@ -14,14 +14,15 @@ import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
-/** Limits how many large requests of one inbound key wait, because each of them keeps a connection and disk space. */
+/** Limits how many large requests of one inbound key wait. Each of them keeps a connection and disk space. */
 const WAITING_MAX = 10
-/** Requests of at most this many bytes do not wait for their turn. */
+/** Sets the size in bytes up to which a request does not wait for its turn. */
 const SMALL_BYTES = 1024 * 1024
 
 /**
- * Handles the route `POST /v0/inbound/postmark/KEY/SECRET`, which receives the webhooks of Postmark. Large requests come
- * one at a time, because a request of 50 MB takes 300 MB in memory, and Postmark sends all waiting requests at once.
+ * Handles the route `POST /v0/inbound/postmark/KEY/SECRET`, which receives the webhooks of Postmark. Postmark sends all
+ * waiting requests at once, and a request of 50 MB takes 300 MB in memory. Therefore the service reads large requests
+ * one at a time.
  * @throws {SignedMailError} for a wrong key or secret, or for a wrong password in the header `Authorization`.
  */
 export function createPostmark() {
@@ -41,7 +42,7 @@ export function createPostmark() {
     let release = () => {}
     try {
       const size = await storeBody(request.body, held)
-      // A request waits for its turn only after its body has arrived. Otherwise a slow request would hold the turn.
+      // A request waits for its turn only after its body has arrived. Otherwise a slow request would delay all others.
       if (size > SMALL_BYTES) release = await enterLargeMail(large, keyId)
       const json = (await held.bytes()).toString('utf8')
       await held.discard()
@@ -77,8 +78,8 @@ function handedBy(json: string, keyId: string, key: InboundKey): HandedMail | Ha
     key,
     envelope,
     provider: { name: 'postmark', spf },
-    // The source key comes from the whole request, because Postmark repeats the same request until it gets a response
-    // with status 200.
+    // The source key comes from the whole request. Postmark repeats the same request until it gets a response with
+    // status 200.
     sourceKey: requestId(keyId, json),
     content: slices(bytes),
     check() {},

@@ -10,7 +10,7 @@ import { HttpRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import type { ArrivingRequest, HandedMail } from './takeMail.ts'
 
-/** Limits the characters of the inbound key's id, and of each signed header except the header with the envelope. */
+/** Limits the characters of the inbound key's id, and of each signed header except the one with the envelope. */
 const HEADER_MAX_CHARS = 300
 
 /**
@@ -32,8 +32,8 @@ export async function readRawMail(
     envelope: header(request, 'Purser-Envelope', Number.POSITIVE_INFINITY),
   }
   const key = await keys.find(headers.key)
-  // An unknown inbound key has no secrets, so a request with this key gets the same response as a request with a wrong
-  // signature.
+  // An unknown inbound key has no secrets. Therefore a request with this key gets the same response as a request with a
+  // wrong signature.
   proveHeaders(headers, key?.secrets ?? [], Date.now())
   if (Number(request.headers.get('content-length') ?? 0) > MESSAGE_MAX_BYTES) {
     throw new SmtpReply(552, TOO_LARGE)

@@ -24,13 +24,13 @@ import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
 const JSON_MAX_BYTES = 512 * 1024
-/** Limits how many mails of the bucket are in memory at once. */
+/** Limits how many mails from the S3 bucket are in memory at once. */
 const OBJECTS_AT_ONCE = 4
 const CERTIFICATE_MAX_BYTES = 16 * 1024
 const FETCH_MS = 5_000
 /**
- * Limits the number of SNS certificates that the service caches. SNS changes its certificate about once a year, and
- * each region has one certificate.
+ * Limits the number of SNS certificates that the service caches. Each region has one certificate, which SNS changes
+ * about once a year.
  */
 const CERTIFICATES_MAX = 20
 
@@ -41,8 +41,8 @@ const CERTIFICATES_MAX = 20
 export type AskSns = (url: string, maxBytes: number) => Promise<string>
 
 /**
- * Sends requests to Amazon SNS with the given function `fetch`. The caller has already checked that the requested host
- * belongs to SNS.
+ * Sends requests to Amazon SNS with the given function `fetch`. The caller has already checked that the host belongs to
+ * SNS.
  */
 export const createAskSns =
   (request: typeof fetch): AskSns =>
@@ -58,7 +58,7 @@ export const createAskSns =
 export type SesParts = {
   settings: NonNullable<NonNullable<Config['smtp']['http']>['ses']>
   /**
-   * Holds the S3 bucket in which SES stores large mail, or `null` if the SNS notification always contains the mail
+   * Holds the S3 bucket in which SES stores large mail. Null means that the SNS notification always contains the mail
    * itself.
    */
   bucket: ObjectStore | null
@@ -73,8 +73,8 @@ export type SesParts = {
 export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
   const certificates = new Map<string, string>()
   /**
-   * Checks the topic and the signature of an SNS message. An SNS message for an unknown topic is refused before its
-   * certificate is fetched.
+   * Checks the topic and the signature of an SNS message. The function refuses an unknown topic before it fetches the
+   * certificate.
    * @throws {SignedMailError} for an unknown topic, or for a wrong certificate or signature.
    */
   const prove = async (message: SnsMessage) => {
@@ -92,8 +92,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     const pem = certificates.get(url) ?? (await ask(url, CERTIFICATE_MAX_BYTES))
     proveSns(message, pem, Date.now())
     if (certificates.has(url)) return
-    // The process keeps only a certificate that has proven the signature of a message. SNS may answer a single request
-    // with another text than a certificate.
+    // The process keeps a certificate only after the certificate has proven the signature of a message. SNS may answer
+    // a single request with another text.
     if (certificates.size >= CERTIFICATES_MAX) certificates.clear()
     certificates.set(url, pem)
   }
@@ -159,8 +159,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     }
     try {
       const bytes = await bucket.get(place.key.slice(wanted.prefix.length), MESSAGE_MAX_BYTES)
-      // The reply 451 makes Amazon SNS try again, because an S3 object that is missing now may still appear later.
-      // Normally, Amazon SES writes the object before it sends the notification.
+      // The reply 451 makes Amazon SNS try again. Normally SES writes the object before it sends the notification, but
+      // an object that is missing now may still appear.
       if (bytes === null) throw new SmtpReply(451, '4.3.0 The object of the message is missing')
       return bytes
     } catch (error) {

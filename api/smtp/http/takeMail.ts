@@ -31,14 +31,14 @@ export type HttpParts = AcceptingParts & {
 export type ArrivingRequest = Pick<Request, 'url' | 'headers'> & {
   body: AsyncIterable<Uint8Array>
   /**
-   * Counts the connection of an authentic HTTP request against the receiving inboxes instead of the network of the mail
-   * service.
-   * @throws {SmtpReply} if each of the sharers has too many connections.
+   * Counts the connection of an authentic HTTP request for the receiving inboxes, and no longer for the network of the
+   * mail service.
+   * @throws {SmtpReply} if each of these inboxes has too many connections.
    */
   countAs(sharers: readonly Sharer[]): void
   /**
-   * Begins to store a body on disk that the adapter must read as a whole. A body of at most `alwaysBytes` is never
-   * refused for lack of space.
+   * Begins to store on disk a body that the adapter must read as a whole. The function never refuses a body of at most
+   * `alwaysBytes` for lack of space.
    */
   hold(options: { alwaysBytes: number }): Incoming
 }
@@ -52,8 +52,8 @@ export type HandedMail = {
   envelope: Envelope
   provider: MailProvider
   /**
-   * Holds a UUID that identifies the HTTP request. An identical request has the same UUID, so that the service stores a
-   * repeated request only once.
+   * Holds a UUID that identifies the HTTP request. A repeated identical request has the same UUID, so that the service
+   * stores it only once.
    */
   sourceKey: string
   /** Holds the bytes of the message (RFC 5322). */
@@ -76,12 +76,12 @@ const TOO_MANY_FOR_INBOX = '4.2.1 The inbox receives too many messages, try agai
 export type Taken = { accepted: string[]; refused: { address: string; reason: string }[] }
 
 /**
- * Accepts a mail over HTTP in the same way as the SMTP listener. The returned promise resolves when the spool has the
- * mail on disk. If one recipient cannot get the mail now, for example because the inbox is full, the other recipients
- * still get the mail.
+ * Accepts a mail over HTTP in the same way as the SMTP listener. The promise resolves when the mail is on disk in the
+ * spool (the file of accepted mail). If one recipient cannot get the mail now, for example because the inbox is full,
+ * the others still get it.
  * @param from holds the IP address of the mail service, the connection, and a signal that aborts with the connection.
- * @throws {SmtpReply} if this service can serve no recipient, or if the sender must try a recipient again later. If the
- * sender must try again, the spool may already have stored the mail for the other recipients.
+ * @throws {SmtpReply} if this service can serve no recipient, or if the sender must try a recipient again later. In the
+ * second case, the spool may already have stored the mail for the other recipients.
  */
 export async function takeMail(
   parts: HttpParts,
@@ -133,13 +133,14 @@ export async function takeMail(
 }
 
 /**
- * Returns the source key (the identity of a delivery) for some of the recipients of a mail. With the key of the whole
- * mail, the service would wrongly treat the sender's next request, which can serve all recipients, as a repetition.
+ * Returns the source key (the identity of a delivery) for some of the recipients of a mail. The sender's next request
+ * can serve all recipients. With the key of the whole mail, the service would wrongly treat that request as a
+ * repetition.
  */
 const partKey = ({ sourceKey }: HandedMail, inboxes: Iterable<string>): string =>
   requestId(sourceKey, [...inboxes].sort().join(' '))
 
-/** Counts the connection for the inboxes of a mail. An inbox with too many connections gets the mail later. */
+/** Counts the connection for the inboxes of a mail. An inbox that has too many connections gets the mail later. */
 function withRoom(
   { limits }: HttpParts,
   connection: OpenConnection,
@@ -178,7 +179,7 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
           network: null,
         },
         // The empty function counts no unknown recipient of a mail over HTTP. The mail service delivers everybody's
-        // mail, so a stranger who guesses addresses must not get the mail service blocked.
+        // mail. A sender who guesses addresses must not get the mail service blocked.
         () => {},
       )
       byInbox.set(inbox, address)

@@ -10,19 +10,19 @@ import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
 /**
- * Sets the maximum number of mails, and of bytes, that the mover stores in one batch. A mail from a sender that has
- * caused less load than other senders waits at most for the end of the current batch.
+ * Sets the maximum number of mails, and of bytes, that the mover (from the spool to PostgreSQL) stores in one batch. A
+ * mail from a sender that has caused little load waits at most for the end of the current batch.
  */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
- * Moves spooled mails to PostgreSQL in batches. The mover first takes the mails of the inboxes and sender networks that
- * have recently caused the least load. The mover moves small and large mails separately, so that a small mail never
- * waits for a large mail. The mover deletes a batch from the spool after PostgreSQL has committed the batch. After a
- * crash between commit and deletion, the mover stores the batch again, and because of unique source keys the second
- * insert changes nothing. While the object store is unreachable, large mails stay in the spool.
+ * Moves spooled mails to PostgreSQL in batches. The mover prefers the mails of the inboxes and sender networks that
+ * have recently caused the least load. It moves small and large mails separately, so that a small mail never waits for
+ * a large one. It deletes a batch from the spool after PostgreSQL has committed it. After a crash in between, it stores
+ * the batch again, but the unique source keys prevent duplicates. While the object store is unreachable, large mails
+ * stay in the spool.
  */
 export class Mover {
   readonly #spool: Spool
@@ -74,8 +74,7 @@ export class Mover {
         if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS
       } catch (error) {
-        // The mover does not log that the object store is unreachable, because the client of the object store logs this
-        // itself.
+        // The mover does not log that the object store is unreachable. The client of the object store logs this itself.
         if (!(error instanceof BlobsAwayError)) {
           this.#log.warn({ err: error }, 'spool not moved; will retry')
         }
@@ -87,8 +86,8 @@ export class Mover {
   }
 
   /**
-   * Stores mails in PostgreSQL and then deletes them from the spool. If PostgreSQL refuses a mail, this mail alone stays
-   * in the spool. Without this separation, one refused mail would stop the mail of all inboxes.
+   * Stores mails in PostgreSQL and then deletes them from the spool. If PostgreSQL refuses a mail, only this mail stays
+   * in the spool. Otherwise one refused mail would stop the mail of all inboxes.
    */
   async #insert(turns: SpoolTurns, mails: SpoolBatch): Promise<void> {
     if (mails.length === 0) return
@@ -103,7 +102,7 @@ export class Mover {
         return
       }
       turns.setAside([mails[0]!.id])
-      // The log does not contain the error, because the message of the error may quote the mail.
+      // The log does not contain the error, because its message may quote the mail.
       this.#log.error(
         { sourceKey: mails[0]!.sourceKey, code: (error as { code?: string }).code },
         'PostgreSQL refuses a mail; the mail stays in the spool, and the listener tries again in ten minutes',
@@ -115,8 +114,8 @@ export class Mover {
   }
 
   /**
-   * Writes the large mails of a batch to the object store. @returns the mails that the object store has taken. After the
-   * first failure, the function writes no more mails.
+   * Writes the large mails of a batch to the object store. @returns the mails that the object store has taken. The
+   * function stops at the first failure.
    */
   async #keep(batch: SpoolBatch): Promise<{ kept: SpoolBatch; failure: Error | null }> {
     const kept: SpoolBatch = []

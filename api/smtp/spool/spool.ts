@@ -8,13 +8,13 @@ import { SpoolAddresses } from './spoolAddresses.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
 /**
- * Describes a complete message with its envelope before the spool has stored the message. The file
- * docs/decisions/spool.md tells why the spool of accepted mail is an SQLite file.
+ * Describes a complete message with its envelope before the spool has stored it. The file docs/decisions/spool.md tells
+ * why the spool of accepted mail is an SQLite file.
  */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
   /**
-   * Holds the key that identifies the mail in the spool. If the source key is absent, the mail gets a new source key.
-   * If two mails have the same source key, the service stores only the first mail.
+   * Holds the source key, which identifies the mail in the spool. If it is absent, the mail gets a new key. Of several
+   * mails with the same key, the service stores only the first.
    */
   sourceKey?: string
 }
@@ -23,22 +23,22 @@ export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
 export class SpoolFull extends Error {}
 
 /**
- * Reserves disk space for deletions from the spool, because SQLite writes deletions to its write-ahead log. Without
- * this reserve, the service could never empty a spool on a full disk.
+ * Reserves disk space for deletions from the spool, because SQLite writes them to its write-ahead log. Without this
+ * reserve, the service could never empty a spool on a full disk.
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 
 /**
- * The spool measures the free space of the disk again after this many milliseconds. Between two measurements the spool
- * subtracts the size of each accepted mail from the last measured free space.
+ * Sets after how many milliseconds the spool measures the free space of the disk again. In between, it subtracts the
+ * size of each accepted mail from the last measured space.
  */
 const ROOM_MS = 100
 
 const FILE = 'spool.sqlite'
 
 /**
- * Sets how many accepted mails the spool writes with one fsync. The spool runs only one fsync at a time. Mails that
- * arrive during an fsync are written together by the next fsync.
+ * Sets how many accepted mails the spool writes with one fsync. Only one fsync runs at a time. The next fsync writes
+ * all mails that arrive meanwhile.
  */
 const ACCEPTING = {
   batchMax: 1_000,
@@ -49,7 +49,7 @@ const ACCEPTING = {
 /** Describes the size class of a spooled mail: `small` for a mail of at most 64 KB, and `large` for a bigger mail. */
 export type SpooledSize = 'small' | 'large'
 /**
- * A mail with content for the object store counts as large, so that small mail still moves to PostgreSQL while the
+ * A mail with content for the object store counts as large. Therefore small mail still moves to PostgreSQL while the
  * object store is unreachable.
  */
 const SMALL_BYTES = BLOB_BYTES
@@ -84,9 +84,9 @@ type SpoolRow = {
 
 /**
  * Holds accepted mail that waits for PostgreSQL in one SQLite file, the spool. With `synchronous = FULL` in WAL mode,
- * SQLite reports the success of a commit only when the commit is on disk. Therefore a message with a 250 reply survives
- * a crash of the process and of the machine. Several SMTP listeners may share the spool's file, which also holds the
- * local copy of the inbox addresses.
+ * SQLite reports the success of a commit only when it is on disk. Therefore a message with a 250 reply survives a crash
+ * of the process and of the machine. Several SMTP listeners may share the file, which also holds the local copy of the
+ * inbox addresses.
  */
 export class Spool {
   readonly #db: Database
@@ -95,8 +95,8 @@ export class Spool {
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
   /**
-   * Holds the local copy of the inbox addresses, which is in the spool's file. With this local copy, the listener can
-   * accept mail while PostgreSQL is unreachable.
+   * Holds the local copy of the inbox addresses in the spool's file. With this copy, the listener can accept mail while
+   * PostgreSQL is unreachable.
    */
   readonly addresses: SpoolAddresses
 
@@ -105,8 +105,8 @@ export class Spool {
     this.#dataDir = dataDir
     const file = join(dataDir, FILE)
     this.#db = new Database(file, { create: true, strict: true })
-    // Only the user of this process may read the spool's file, because the file holds mail. SQLite gives the -wal and
-    // -shm files of the spool the same file mode.
+    // Only the user of this process may read the spool's file, because it holds mail. SQLite gives its -wal and -shm
+    // files the same file mode.
     chmodSync(file, 0o600)
     this.#db.run('pragma busy_timeout = 5000')
     this.#db.run('pragma journal_mode = wal')
@@ -117,8 +117,9 @@ export class Spool {
       traceparent text, provider text)`)
     this.#addColumn('traceparent')
     this.#addColumn('provider')
-    // SQLite reads all pages of a mail before it reaches a column that stands after the mail's bytes. Without these
-    // indexes, the count of 600 MB of waiting mail took a second, every five seconds, in the thread that answers SMTP.
+    // SQLite reads all pages of a mail before it reaches a column behind the mail's bytes. These indexes avoid this.
+    // Without them, the count of 600 MB of waiting mail took a second, every five seconds, in the thread that answers
+    // SMTP.
     this.#db.run('create index if not exists mails_received on mails (received_at)')
     for (const [size, condition] of Object.entries(WHERE)) {
       this.#db.run(`create index if not exists mails_${size}_senders
@@ -138,8 +139,8 @@ export class Spool {
   }
 
   /**
-   * Adds a column to the spool's table if an earlier release created the table without this column. Another listener
-   * may add the column at the same time, which causes no error.
+   * Adds a column to the spool's table if an earlier release created the table without it. Another listener may add the
+   * column at the same time, which causes no error.
    */
   #addColumn(name: 'traceparent' | 'provider'): void {
     const hasColumn = () =>
@@ -186,8 +187,8 @@ export class Spool {
   }
 
   /**
-   * Returns the spooled mails of one size class with row ids above `after`. The returned list begins with the oldest
-   * mail, and does not hold the bytes of the mails.
+   * Returns the spooled mails of one size class with row ids above `after`, the oldest first. The list does not hold
+   * the bytes of the mails.
    */
   arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
     const rows = this.#db
@@ -210,7 +211,7 @@ export class Spool {
 
   /**
    * Returns the spooled mails with the given row ids, oldest first. A mail is missing in the result if another listener
-   * has moved it out of the spool.
+   * has already moved it out of the spool.
    */
   read(ids: readonly number[]): (SpooledMail & { id: number })[] {
     const rows = this.#db

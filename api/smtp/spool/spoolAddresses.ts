@@ -1,8 +1,8 @@
 import type { Database } from 'bun:sqlite'
 
 /**
- * Sets the maximum number of inbox addresses that the process keeps in memory. The addresses are kept in memory because
- * each lookup in the spool's file takes locks and reads the file's header.
+ * Sets the maximum number of inbox addresses that the process keeps in memory. Each look-up in the spool's file would
+ * take locks and read the file's header.
  */
 const KNOWN_MAX = 10_000
 
@@ -55,8 +55,8 @@ export class SpoolAddresses {
   }
 
   /**
-   * Replaces a range of the local copy of the inbox addresses. The range holds all addresses that come after `after`,
-   * up to and including `upTo`. If `upTo` is `null`, the range ends at the last address in alphabetical order.
+   * Replaces a range of the local copy of the inbox addresses: all addresses after `after`, up to and including `upTo`.
+   * If `upTo` is `null`, the range ends at the last address in alphabetical order.
    */
   replace(range: { after: string; upTo: string | null; addresses: string[] }): void {
     this.#known.clear()

@@ -2,14 +2,14 @@ import { Database } from 'bun:sqlite'
 import type { SpoolAnswer, SpooledColumns, SpoolWork } from './spoolWriter.ts'
 
 /**
- * Writes mails to the spool on behalf of `SpoolWriter` in a separate thread, so that an fsync delays no SMTP dialogue.
- * The thread opens the spool's file when the first write request names the file.
+ * Writes mails to the spool on behalf of `SpoolWriter`. It runs in a separate thread, so that an fsync delays no SMTP
+ * dialogue. The thread opens the spool's file when the first write request names it.
  */
 declare const self: { onmessage: (event: { data: SpoolWork }) => void }
 
 /**
  * Holds the only database connection that writes to the spool's file. Writes over a second connection would empty the
- * page cache of the first connection.
+ * page cache of the first.
  */
 let mails: Database | undefined
 
@@ -42,8 +42,8 @@ function accept(db: Database, added: SpooledColumns[]): void {
 }
 
 /**
- * Deletes mails from the spool without an fsync, after PostgreSQL has stored these mails. A power cut may undo the
- * deletion. After an undone deletion, the mover moves the mail again, which changes nothing.
+ * Deletes mails from the spool without an fsync, after PostgreSQL has stored them. A power cut may undo the deletion.
+ * The mover then moves the mail again, which changes nothing.
  */
 function remove(db: Database, sourceKeys: string[]): void {
   db.run('pragma synchronous = normal')

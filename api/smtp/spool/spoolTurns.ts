@@ -5,18 +5,18 @@ import { inboxSharer } from '../sharers.ts'
 import type { Arrival, Spool, SpooledSize } from './spool.ts'
 
 /**
- * Sets the maximum number of spooled mails that the mover keeps in memory until it moves them. When the mover has moved
- * these mails, the mover reads later mails from the spool's file.
+ * Sets the maximum number of spooled mails that the mover keeps in memory. When it has moved them, it reads later mails
+ * from the spool's file.
  */
 const WINDOW = 20_000
 /**
- * The load of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes of the mail.
- * Measurements of the mail parser and of the database gave the values of BASE_MS and BYTES_PER_MS.
+ * Sets the load that a mail causes: BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes. Both values
+ * come from measurements of the mail parser and of the database.
  */
 const BASE_MS = 1
 const BYTES_PER_MS = 4 * 1024
 
-/** Sets the time in milliseconds until the mover tries a mail again that PostgreSQL has refused. */
+/** Sets the time in milliseconds after which the mover tries a mail again that PostgreSQL has refused. */
 const ASIDE_MS = 10 * 60_000
 
 type Waiting = { id: number; size: number }
@@ -26,8 +26,8 @@ export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
  * Chooses the spooled mails that the mover stores next. The mails of the inboxes and sender networks that have recently
- * caused the least load come first. Therefore a flood of mails from a stranger waits in the spool until the mails of
- * all other senders are stored. Mails with the same inboxes and the same sender network keep their order.
+ * caused the least load come first. Therefore a flood of mails waits in the spool until the mails of all other senders
+ * are stored. Mails with the same inboxes and sender network keep their order.
  */
 export class SpoolTurns {
   readonly #spool: Spool
@@ -58,8 +58,8 @@ export class SpoolTurns {
   }
 
   /**
-   * Returns at most `count` mails that the mover moves next. The batch ends as soon as it has `maxBytes` bytes, and
-   * holds at least one mail if a mail waits.
+   * Returns at most `count` mails that the mover moves next. A batch holds at least one mail if a mail waits, and ends
+   * as soon as it has `maxBytes` bytes.
    */
   next(limit: { count: number; maxBytes: number }): SpoolBatch {
     for (;;) {
@@ -75,7 +75,7 @@ export class SpoolTurns {
     }
   }
 
-  /** If mails have left the spool, removes these mails from the queues of waiting mails. */
+  /** Removes mails from the queues of waiting mails that are no longer in the spool. */
   moved(ids: readonly number[]): void {
     const gone = new Set(ids)
     for (const key of new Set(ids.map((id) => this.#keys.get(id)))) {
@@ -88,8 +88,8 @@ export class SpoolTurns {
       if (line.mails.length === 0) this.#lines.delete(key!)
     }
     for (const id of ids) this.#keys.delete(id)
-    // After the deletion of the newest spooled mail, SQLite gives the row id of this mail to the next mail. Therefore
-    // `#lastId` goes back to the newest row id that still exists in the spool.
+    // After the deletion of the newest spooled mail, SQLite gives its row id to the next mail. Therefore `#lastId` goes
+    // back to the newest row id that still exists in the spool.
     if (gone.has(this.#lastId)) {
       this.#lastId = 0
       for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)
@@ -134,9 +134,9 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // The measured load of a queue can only grow while the mover chooses a batch. Therefore a batch of `count` mails
-    // takes mails only from the `count` queues with the least load. Because of this choice, the large mails of a flood
-    // do not delay the mail of a sender that causes little load.
+    // While the mover chooses a batch, the load of a queue can only grow. Therefore a batch of `count` mails can come
+    // only from the `count` queues with the least load. The large mails of a flood then do not delay the mail of a
+    // sender with little load.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)
@@ -169,8 +169,8 @@ export class SpoolTurns {
 const costOf = (size: number): number => BASE_MS + size / BYTES_PER_MS
 
 /**
- * Returns the inboxes of a mail, and the network of its sender. For mail over HTTP, the inboxes count in place of the
- * network too, because a mail service delivers everybody's mail from one address.
+ * Returns the inboxes of a mail, and the network of its sender. For mail over HTTP, only the inboxes count, because a
+ * mail service delivers everybody's mail from one address.
  */
 function sharersOf({ remoteIp, inboxes, isOverHttp }: Arrival): string[] {
   const addresses = inboxes.map(({ address }) => address)

@@ -16,21 +16,21 @@ export type SpoolWork =
   | { file: string; remove: string[] }
   | { close: true }
 
-/** Holds the result of one write to the spool, which is `null` for a success, and otherwise the text of the error. */
+/** Holds the result of one write to the spool. Null means success, and a text is the error. */
 export type SpoolAnswer = string | null
 
 type Waiting = { resolve: () => void; reject: (error: Error) => void }
 
 /**
- * Writes mails to the spool in a separate thread, which starts with the first write. The thread runs the writes to the
- * spool one after the other.
+ * Writes mails to the spool in a separate thread, which starts with the first write. The thread runs the writes one
+ * after the other.
  */
 export class SpoolWriter {
   readonly #file: string
   #thread: Worker | undefined
   /**
-   * Holds the writes to the spool that still wait for their result. The thread of the spool sends the results in the
-   * order in which the thread got the writes.
+   * Holds the writes to the spool that still wait for their result. The thread sends the results in the order of the
+   * writes.
    */
   #waiting: Waiting[] = []
 
@@ -39,8 +39,8 @@ export class SpoolWriter {
   }
 
   /**
-   * Stores mails in the spool. The returned promise resolves when the mails are on disk. The thread of the spool stores
-   * either all mails of a call or no mail of the call.
+   * Stores mails in the spool. The promise resolves when they are on disk. The thread of the spool stores either all
+   * mails of a call or none.
    */
   accept = (mails: SpooledColumns[]): Promise<void> =>
     this.#run({ file: this.#file, accept: mails })

@@ -11,8 +11,8 @@ import { readAmount } from '../payments/paymentQuery.ts'
 import { EXAMPLE_ITEM, Item, toItem } from './discoveryItem.ts'
 
 /**
- * The routes of the public list of paid resources need no key, so caches may store their responses and reduce the load
- * on the database.
+ * The routes of the public list of paid resources need no key. Therefore caches may store their responses, which
+ * reduces the load on the database.
  */
 const CACHE_CONTROL = 'public, max-age=60'
 const WORDS_MAX = 10
@@ -75,8 +75,8 @@ export function discoveryRoutes({ strangerReads }: Services) {
         set.headers['cache-control'] = CACHE_CONTROL
         const { limit, offset } = readPart(query, query.cursor === undefined ? query.offset : '0')
         const after = query.cursor === undefined ? null : BigInt(query.cursor)
-        // The database query for a page reads one row more than the limit. If this additional row exists, the list has
-        // a next page.
+        // The database query for a page reads one row more than the limit. If this row exists, the list has a next
+        // page.
         const part = { words: null, after, limit: limit + 1, offset }
         const { endpoints, total } = await find(request, query, part)
         const shown = endpoints.slice(0, limit)

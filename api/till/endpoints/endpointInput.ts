@@ -83,8 +83,8 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
 }
 
 /**
- * Reads the URL of a webhook and returns its normal form. Removes the fragment of a URL, because HTTP clients never
- * send a fragment.
+ * Reads the URL of a webhook and returns its normal form. The function removes the fragment, because HTTP clients never
+ * send it.
  * @throws {ApiError} 400 for an invalid or forbidden URL.
  */
 export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
@@ -123,9 +123,8 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 }
 
 /**
- * Returns the blockchain on which the prices in USDC are paid. The service sells on the blockchain to which the payment
- * workers are connected. Before a payment worker has reported its chain, the service sells on the devnet if the devnet
- * is on.
+ * Returns the blockchain on which buyers pay the prices in USDC: the chain to which the payment workers are connected.
+ * Before a payment worker has reported its chain, this is the devnet if the devnet is on.
  * @throws {ApiError} 503 before any payment worker has reported its chain.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
@@ -157,8 +156,8 @@ export const ENDPOINT_FIELDS = {
 const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
 /**
- * Reads the fields of a changed endpoint, except the fields for the public list. A field that the request body lacks is
- * absent from the result too.
+ * Reads the fields of a changed endpoint, except those for the public list. The result lacks the fields that the
+ * request body lacks.
  * @throws {ApiError} 400 with the name of the invalid field.
  */
 export async function readChange(

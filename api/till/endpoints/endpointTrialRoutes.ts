@@ -55,7 +55,7 @@ const example = {
 
 const describe = { tag: 'Sellers', access: 'payments:accept' } as const
 
-/** Serves trials, in which the service calls an endpoint as a buyer would. */
+/** Serves trials, in which the service calls an endpoint like a buyer. */
 export function endpointTrialRoutes({ pool, config }: Services) {
   const canBuy = config.chain.embeddedDevnet
   const view = (trial: EndpointTrial | null) => ({

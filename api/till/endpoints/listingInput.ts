@@ -72,8 +72,8 @@ export const hasListing = (body: ListingBody): boolean =>
   Object.keys(LISTING_FIELDS).some((name) => body[name as keyof ListingBody] !== undefined)
 
 /**
- * Reads how buyers call an endpoint and how the public list shows the endpoint. Both the new fields and the stored
- * fields must fit into one payment challenge.
+ * Reads how buyers call an endpoint and how the public list shows it. The new and the stored fields together must fit
+ * into one payment challenge.
  * @throws {ApiError} 400 for invalid fields, or for fields that do not fit into a payment challenge.
  */
 export function readListing(
@@ -138,8 +138,7 @@ function readOpenApiUrl(
 }
 
 /**
- * Returns the metadata for the endpoint's next payment challenge, which is the stored metadata with the requested
- * changes.
+ * Returns the metadata for the endpoint's next payment challenge: the stored metadata with the requested changes.
  */
 function wholeOf(
   stored: Stored | null,

@@ -9,28 +9,26 @@ import type { Services } from '../../http/services.ts'
 import type { Offer } from '../payments/offer.ts'
 
 /**
- * A request for a payment challenge waits at most this many milliseconds for an endpoint check that has not started
+ * Sets how many milliseconds a request for a payment challenge waits at most for an endpoint check that has not started
  * yet.
  */
 const WAIT_MS = 5_000
 /**
- * Sets the maximum number of milliseconds that a request for a payment challenge waits for an endpoint check that is
- * already running. The endpoint check calls the seller's URL, and for this call the seller's server may request a
- * payment challenge from the service. Therefore the service returns the payment challenge before the endpoint check
- * ends.
+ * Sets how many milliseconds a request for a payment challenge waits at most for a running endpoint check. This check
+ * calls the seller's URL, and the seller's server may then request a payment challenge itself. Therefore the service
+ * must return the challenge before the check ends.
  */
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
 /**
  * Sets the minimum number of milliseconds between two endpoint checks that requests for a payment challenge start. A
- * request during this pause waits for the next endpoint check, because a seller that has just become reachable must be
- * able to sell.
+ * request in between waits for the next check, because a seller that has just become reachable must be able to sell.
  */
 const PROVOKE_PAUSE_MS = 2_000
 
 /**
- * Refuses a payment challenge for an endpoint that is paused, or that could not be reached at its last check. If the
- * last check could not reach the endpoint, the service first checks the endpoint again.
+ * Refuses a payment challenge for an endpoint that is paused or unreachable. If the last check could not reach the
+ * endpoint, the service first checks it again.
  * @throws {ApiError} 400 if the endpoint is paused, or if the check could not reach the endpoint.
  */
 export async function checkReachable({ pool }: Services, offer: Offer): Promise<void> {
@@ -75,9 +73,8 @@ export async function checkAnew(
 }
 
 /**
- * Waits until a running check of a seller's endpoint has ended. The returned value `isOurs` tells whether the endpoint
- * check is still running when the wait ends. If the endpoint check is still running, the current HTTP request may
- * result from the call that the check makes to the seller.
+ * Waits until a running check of a seller's endpoint has ended, or the time is over. The field `isOurs` tells whether
+ * the check is still running. The current HTTP request may then result from the check's call to the seller.
  */
 async function waitForCheck(
   pool: Services['pool'],

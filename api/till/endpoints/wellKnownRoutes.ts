@@ -9,7 +9,7 @@ import { operation } from '../../http/operation.ts'
 import { widestNetwork } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Caches may keep the public keys for 60 seconds, so clients learn of a key rotation within this time. */
+/** Sets for how many seconds caches may keep the public keys. Clients learn of a key rotation within this time. */
 const CACHE_CONTROL = 'public, max-age=60'
 
 const RESOURCES_MAX = 1_000
@@ -39,8 +39,8 @@ const DidDocument = t.Object({
 })
 
 /**
- * Serves the public keys with which anybody can verify receipts. Retired public keys are served too, because receipts
- * that were signed with retired keys must stay verifiable.
+ * Serves the public keys with which anybody can verify receipts. Retired keys are among them, because older receipts
+ * must stay verifiable.
  */
 export function wellKnownRoutes({ pool, config, strangerReads }: Services) {
   const did = didWeb(config.http.baseUrl)

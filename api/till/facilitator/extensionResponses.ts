@@ -8,7 +8,7 @@ import type { Endpoint } from '../../../sql/till/endpoints/endpoints.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Names the HTTP header in which a facilitator tells how the facilitator handled an x402 extension (x402
+ * Names the HTTP header in which a facilitator tells how it handled an x402 extension (x402
  * specs/extensions/bazaar.md).
  */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
@@ -30,8 +30,8 @@ type Response =
 
 /**
  * Tells how the service handled the bazaar declarations (an x402 extension) in a payment. The payer only repeats the
- * seller's declarations, so the service does not store the declarations of the payer. If the declarations differ from
- * the public list, a worker reads the seller's own 402 response.
+ * seller's declarations, so the service does not store them. If they differ from the public list, a worker reads the
+ * seller's own 402 response.
  *
  * @returns the header that reports how the service handled the declarations, or `null` if the payment contains no
  * bazaar declaration.

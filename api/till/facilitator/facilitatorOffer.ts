@@ -49,8 +49,8 @@ export async function readFacilitatorOffer(
   decoded: DecodedPayment,
   requirements: unknown,
 ): Promise<FacilitatorOffer> {
-  // The x402 version decides the form of a payment requirement. Therefore the service cannot read a payment requirement
-  // if the x402 version is unknown.
+  // The x402 version decides the form of a payment requirement. Therefore the service cannot read it if the version is
+  // unknown.
   if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
     return { ok: false, reason: decoded.reason }
   }
@@ -73,8 +73,8 @@ export async function readFacilitatorOffer(
     matchKey === null
       ? null
       : await findEndpointByResource(services.pool, seller.projectId, matchKey)
-  // The service compares the amount of the payment with the price of the endpoint. Without this comparison a payer
-  // could pay the price of a cheap resource and name an expensive resource.
+  // The service compares the amount of the payment with the price of the endpoint. Otherwise a payer could pay the
+  // price of a cheap resource and name an expensive one.
   const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
   const endpoint = isSold ? found : null
   const offer: Offer = {
@@ -167,8 +167,8 @@ function faultOf(wanted: Wanted, { network, payTo }: Seller): X402Reason | null 
 }
 
 /**
- * Reads the paid resource from a text, which is a web address or the name of an MCP tool. Returns `null` for any other
- * text, because the service writes the resource into a signed receipt.
+ * Reads the paid resource from a text: a web address or the name of an MCP tool. Returns `null` for any other text,
+ * because the service writes the resource into a signed receipt.
  */
 function readResource(text: string): ReturnType<typeof parsePaidResource> | null {
   try {

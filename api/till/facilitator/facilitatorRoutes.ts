@@ -40,15 +40,15 @@ import {
 } from './facilitatorOffer.ts'
 
 /**
- * Limits how many milliseconds the response waits for a transaction hash. The wait for the hash and the 25 s of
- * SETTLEMENT_WAIT_MS together stay below the 30 s time-out of Python and Go clients.
+ * Limits how many milliseconds the response waits for a transaction hash. Together with the 25 s of SETTLEMENT_WAIT_MS,
+ * the wait stays below the 30 s time-out of Python and Go clients.
  */
 const HASH_WAIT_MS = 3_000
 const HASH_POLL_MS = 200
 
 /**
- * Describes the request body of a facilitator call. The schema accepts almost any body on purpose. For a wrong payment,
- * the sellers' middleware expects an x402 reason and not a response with status 400.
+ * Describes the request body of a facilitator call. The schema accepts almost any body. For a wrong payment, the
+ * sellers' middleware expects an x402 reason and no response with status 400.
  */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
@@ -108,9 +108,9 @@ const EXAMPLE_REQUEST = {
 const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
 /**
- * Serves the routes of an x402 facilitator, for versions 1 and 2. The payment payload decides which x402 version
- * applies. Sellers can use their existing x402 middleware without a change, because this middleware settles its
- * payments at the routes of a facilitator.
+ * Serves the routes of an x402 facilitator, for versions 1 and 2. The payment payload decides which version applies.
+ * Sellers can use their existing x402 middleware without a change, because it settles its payments at the routes of a
+ * facilitator.
  */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept', openBody: true } as const
@@ -240,7 +240,7 @@ async function readFace(services: Services, projectId: string, body: FaceInput) 
 type Face = Awaited<ReturnType<typeof readFace>>
 
 /**
- * Returns the project as a seller, or the reason why the project cannot sell. The facilitator responds with status 200,
+ * Returns the project as a seller, or the reason why it cannot sell. The facilitator then responds with status 200,
  * because a seller's middleware shows the text of any other response to its payers.
  */
 async function findSeller({ pool }: Services, projectId: string) {
@@ -302,8 +302,8 @@ async function settleFace(services: Services, face: Face) {
   let outcome = await settle()
   if (outcome.kind === 'pending') {
     const payment = await waitForHash(services, outcome.payment)
-    // The code settles again if the payment ended during the wait. Such a payment is not pending any more, and its
-    // payer may have to sign again.
+    // The code settles again if the payment ended during the wait. The payment is then no longer pending, and its payer
+    // may have to sign again.
     outcome = payment.state === 'verified' ? { kind: 'pending', payment } : await settle()
   }
   if (outcome.kind === 'granted') {

@@ -159,8 +159,8 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
 }
 
 /**
- * Returns the lines of the accounting export, and reads the entries from the database page by page. When the client
- * stops reading the export, the service also stops the database queries.
+ * Returns the lines of the accounting export, and reads the entries page by page from the database. When the client
+ * stops to read, the service also stops the queries.
  */
 async function* linesOf(
   pool: Pool,

@@ -13,7 +13,7 @@ import type { Offer } from './offer.ts'
 
 /**
  * Holds the `error` text of the first payment challenge in x402 version 2. The x402 reference middleware sends the same
- * error text.
+ * text.
  */
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
 
@@ -60,8 +60,8 @@ export async function paymentRequiredHeader(
 }
 
 /**
- * Creates the lookup of the key that signs offers and receipts. The lookup returns `null` until a worker has published
- * the key, because until then nobody could check a signature of this key.
+ * Creates the look-up of the key that signs offers and receipts. It returns `null` until a worker has published the
+ * key, because nobody could check a signature of this key before.
  */
 export function createOfferKey({ config, pool }: Pick<Services, 'config' | 'pool'>) {
   const [signing] = receiptSeeds(config)

@@ -25,8 +25,8 @@ export type Seller = { projectId: string; payTo: string; network: NetworkName; c
 export type Offer = {
   seller: Seller
   /**
-   * Holds the id of the seller's registered endpoint, or `null` if no registered endpoint has this resource. Only the
-   * facilitator routes accept a resource without an endpoint.
+   * Holds the id of the seller's registered endpoint. Null means that no registered endpoint has this resource, which
+   * only the facilitator routes accept.
    */
   endpointId: string | null
   /**
@@ -35,22 +35,22 @@ export type Offer = {
    */
   verification: VerificationStatus | 'paused' | null
   /**
-   * Holds the host and path under which the service found the endpoint `endpointId`, or `null` if the resource has no
-   * endpoint.
+   * Holds the host and path under which the service found the endpoint `endpointId`. Null means that the resource has
+   * no endpoint.
    */
   matchKey: string | null
   /** Holds the URL of the resource that the payer requests, in normal form. */
   resource: string
   /**
-   * Tells whether the seller or the payer named the resource. The value `payer` means that only the payer named the
-   * resource, which is possible for a facilitator call in x402 version 2.
+   * Tells who named the resource. The value `payer` means that only the payer named it, which is possible for a
+   * facilitator call in x402 version 2.
    */
   resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
   description: string | null
   /**
-   * Describes the HTTP method, the input and the output of the paid resource. A payment challenge for the resource
-   * holds the same description.
+   * Describes the HTTP method, the input and the output of the paid resource. The payment challenge repeats this
+   * description.
    */
   metadata: Metadata
   /** Tells whether the resource is in the public list of paid resources. */

@@ -13,7 +13,7 @@ const Params = t.Object({
 
 /**
  * Serves the route that shows an owner the payment header that a payer signed. A caller with an API key of the project
- * cannot read the payment header, because agents may not see a payer's signature.
+ * cannot read it, because agents may not see a payer's signature.
  */
 export const paidHeaderRoutes = ({ pool }: Services) =>
   new Elysia().get(
@@ -23,7 +23,7 @@ export const paidHeaderRoutes = ({ pool }: Services) =>
       if (payment === null || payment.projectId !== params.projectId) {
         throw notFound('Payment not found')
       }
-      // An empty signature means that the service has deleted it after the retention time of payment details.
+      // An empty signature means that the service has deleted it after the retention time for payment details.
       if ((payment.signature as string) === '') {
         throw new ApiError(410, 'expired', 'The signature of this payment is no longer kept')
       }

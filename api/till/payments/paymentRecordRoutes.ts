@@ -22,7 +22,7 @@ import { PAYMENT_FILTERS, readFilter } from './paymentQuery.ts'
 
 /**
  * Matches a word such as `intents`, which the API of another payment service uses in its paths. The ids of this service
- * contain an underscore, whereas the words in the paths of the other API do not.
+ * contain an underscore, but these words do not.
  */
 const WORD = /^[a-z]+(?:-[a-z]+)*$/i
 

@@ -58,7 +58,9 @@ const RedeemBody = t.Object({
   description: t.Optional(Description),
 })
 
-/** Serves the two steps with which a seller sells a resource: making a payment challenge, and redeeming the payment. */
+/**
+ * Serves the two steps with which a seller sells a resource: the payment challenge, and the redeeming of the payment.
+ */
 export function paymentRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   const errors = {

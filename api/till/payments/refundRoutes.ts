@@ -80,8 +80,8 @@ const HAND_ERRORS = {
 } as const
 
 /**
- * Serves the routes with which the owner of a project makes and reads refunds. Agents cannot use these routes. An API
- * key that may only accept payments does not allow its caller to make refunds.
+ * Serves the routes with which the owner of a project makes and reads refunds. Agents cannot use these routes, because
+ * an API key for the acceptance of payments gives no right to refund.
  */
 export const refundRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/payments/:paymentId' })

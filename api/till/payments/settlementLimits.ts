@@ -6,7 +6,7 @@ import { badRequest } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * If the project has reached its daily limit on settlements or on gas, returns the reason of a refusal, and counts the
+ * Returns the reason of a refusal if the project has reached its daily limit on settlements or on gas, and counts this
  * refusal. Returns `null` if the project may accept another payment.
  */
 export async function limitReached(
@@ -19,8 +19,7 @@ export async function limitReached(
 }
 
 /**
- * Refuses a price that is too low to be worth the gas of its settlement. @returns the price if it is high enough to be
- * worth the gas.
+ * Refuses a price that is not worth the gas of its settlement. @returns the price otherwise.
  * @throws {ApiError} 400 for a price that is too low.
  */
 export function refuseDust(

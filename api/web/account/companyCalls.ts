@@ -31,7 +31,7 @@ export async function goToCompany(connects: boolean): Promise<void> {
  */
 export async function returnFromCompany(): Promise<string> {
   const query = location.search
-  // The URL is replaced, so that the authorization code disappears from the browser history.
+  // The code replaces the URL, so that the authorization code disappears from the browser history.
   history.replaceState(null, '', '/console/company')
   const connects = sessionStorage.getItem(KEY) === 'connect'
   const consentPage = sessionStorage.getItem(CONSENT_KEY)

@@ -23,7 +23,7 @@ const frame = (...children: Child[]): HTMLElement =>
   h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
 
 /**
- * Builds the HTML of the OAuth consent page. @param session is the owner's session, or `null` if the owner is not
+ * Builds the HTML of the OAuth consent page. @param session is the owner's session. Null means that the owner is not
  * signed in yet.
  */
 export async function connectPage(session: Session | null): Promise<HTMLElement> {
@@ -132,8 +132,8 @@ function consent(id: string, request: ConnectRequest, projects: Project[]): HTML
 }
 
 /**
- * Shows every way in which the owner can sign in. An owner who got a sign-in link by mail or in a terminal can paste
- * the link into the form without leaving the consent page.
+ * Shows every way in which the owner can sign in. An owner with a sign-in link from a mail or a terminal can paste it
+ * into the form without leaving the consent page.
  */
 async function signInFirst(): Promise<HTMLElement> {
   const trouble = h('div', {})

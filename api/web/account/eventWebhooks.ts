@@ -11,8 +11,8 @@ import { button, type Column, empty, section, toast } from '../kit/ui.ts'
 import { failureRates } from '../till/receivers.ts'
 
 /**
- * Lists all events for which a person can register a webhook. If the form left out an event that the webhook receives,
- * saving the form would remove this event from the webhook.
+ * Lists all events for which a person can register a webhook. If the form lacked an event that the webhook already
+ * receives, saving the form would remove it.
  */
 export const EVENTS: readonly (readonly [string, string])[] = [
   ['message.received', 'mail has come in'],
@@ -41,8 +41,8 @@ const URL_MAX_LENGTH = 2_000
 /** Shows the webhooks for the events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  // If the project has no webhooks, no code awaits the promise of the failure rates, so an error of this promise must
-  // be caught at this point.
+  // If the project has no webhooks, no code awaits the promise of the failure rates. Therefore its error must be caught
+  // here.
   const rates = failureRates(project, signal).catch(() => () => null)
   const webhooks: ShownList = list<'webhooks', EventWebhook>({
     label: 'Webhooks for events',
@@ -170,15 +170,15 @@ const change = (path: string, one: EventWebhook, refresh: () => Promise<void>): 
     body: fields(one, 'Pending deliveries keep their URL.'),
     act: async (form) => {
       const { url, events } = read(form)
-      // The form sends only changed fields, because the agent may have changed other fields since the form opened.
+      // The form sends only changed fields. The agent may have changed other fields since the form opened.
       const body = {
         ...(url === one.url ? {} : { url }),
         ...(events.toSorted().join() === one.events.toSorted().join() ? {} : { events }),
       }
       await ask(path + at`/${one.webhookId}`, { method: 'PATCH', body })
       toast('Saved')
-      // The page refreshes the list after the dialog has closed, so that the focus returns to the button that opened
-      // the dialog.
+      // The page refreshes the list only after the dialog has closed, so that the focus returns to the button that
+      // opened the dialog.
       return refresh
     },
   })

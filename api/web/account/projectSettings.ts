@@ -99,7 +99,7 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
 
 const path = ({ projectId }: Project) => at`/v0/platform/projects/${projectId}`
 
-/** Makes the console draw the settings screen again after a person has changed the settings. */
+/** Draws the settings screen again after a person has changed the settings. */
 const shownAnew = () => dispatchEvent(new HashChangeEvent('hashchange'))
 
 async function change(project: Project, body: object, done: string): Promise<void> {
@@ -134,7 +134,7 @@ const changeStorage = (project: Project): void => {
     ),
     act: async (form) => {
       const text = String(form.get('megabytes') ?? '').trim()
-      // The form sends only a changed text, because the shown value is rounded and may be the default of the service.
+      // The form sends only a changed text. An unchanged text may be rounded, or may be the default of the service.
       if (text === shown) return
       const storageBytes = text === '' ? null : Number(text) * MB
       await change(project, { limits: { storageBytes } }, 'Storage changed')

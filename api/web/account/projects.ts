@@ -23,8 +23,8 @@ export const SCOPES: readonly [string, string][] = [
 ]
 
 /**
- * Lists the scopes that the form for a new API key preselects. A new API key gets a scope of the purse (the project's
- * wallet) only if the owner chooses this scope.
+ * Lists the scopes that the form for a new API key preselects. A new key gets a scope of the purse (the project's
+ * wallet) only if the owner chooses it.
  */
 const FIRST_SCOPES = SCOPES.map(([scope]) => scope).filter((scope) => !scope.startsWith('purse:'))
 
@@ -103,7 +103,7 @@ const UNUSABLE: Readonly<Record<string, string>> = {
 }
 
 /**
- * Lists first the service's own mail domain, then the verified domains, and then the domains that an inbox cannot use,
+ * Lists the service's own mail domain first, then the verified domains, and last the domains that an inbox cannot use,
  * each with the reason.
  */
 function domainOptions(mailDomain: string, domains: readonly MailDomain[]) {

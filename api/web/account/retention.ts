@@ -64,8 +64,7 @@ const openChange = (
       ),
     ],
     act: (form) => {
-      // The form does not send a field that the user has not changed, because the shown value may be the service's
-      // default.
+      // The form does not send an unchanged field, because the shown value may be the service's default.
       const changed = CLASSES.flatMap(([name]) => {
         const text = String(form.get(name) ?? '').trim()
         const days = text === '' ? null : Number(text)

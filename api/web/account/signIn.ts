@@ -20,12 +20,12 @@ const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
 }
 
 /**
- * Shows the console page to which a sign-in link leads. The sign-in link is used up only when the person presses the
- * button.
+ * Shows the console page to which a sign-in link leads. The link is used up only when the person presses the button, so
+ * that a program that previews links does not use it up.
  */
 export function signInPage(): HTMLElement | Promise<HTMLElement> {
   const token = location.hash.slice(1)
-  // The page replaces its address, so that the token of the sign-in link disappears from the browser history.
+  // The code replaces the page's address, so that the token of the sign-in link disappears from the browser history.
   history.replaceState(null, '', '/console/login')
   if (token === '') return signInChoices('Sign in')
   const trouble = h('div', {})

@@ -33,8 +33,8 @@ export type Passkey = { passkeyId: string; name: string; createdAt: string; used
 export type SignInWays = { passkeys: boolean; company: string | null }
 
 /**
- * Describes the OAuth consent request of an app. If `clientHost` is `null`, the app has registered itself at the
- * service.
+ * Describes the OAuth consent request of an app. If `clientHost` is `null`, the app has registered itself, so nobody
+ * has verified its name.
  */
 export type ConnectRequest = {
   clientName: string

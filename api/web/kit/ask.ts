@@ -21,8 +21,7 @@ type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   body?: unknown
   /**
-   * Tells whether a timer, and not the user, caused the request. A request that a timer caused does not extend the
-   * console session.
+   * Tells whether a timer, and not the user, caused the request. Such a request does not extend the console session.
    */
   watching?: boolean
   signal?: AbortSignal
@@ -72,8 +71,8 @@ export const at = (parts: TemplateStringsArray, ...values: (string | number)[]):
   parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
 
 /**
- * Returns the fields of a form that differ from the values that the form showed first. A form sends only these fields,
- * because another person may have changed other fields since the form opened.
+ * Returns the fields of a form that differ from their first values. A form sends only these fields, because another
+ * person may have changed others since the form opened.
  */
 export const changesOf = <Name extends string>(
   shown: Record<NoInfer<Name>, unknown>,

@@ -10,12 +10,12 @@ type DialogParts = {
   danger?: boolean
   /**
    * Runs when the user presses the main button of the dialog. If `act` fails, the dialog shows the error and stays
-   * open. If `act` returns a function, the returned function runs after the dialog has closed.
+   * open. If `act` returns a function, it runs after the dialog has closed.
    */
   act: (form: FormData) => Promise<unknown>
   /**
    * Asks the user for confirmation before the dialog closes without its action, for example by Escape. The dialog
-   * closes only if the user's answer is `true`.
+   * closes only if the answer is `true`.
    */
   leaving?: () => boolean | Promise<boolean>
   /** Runs when the dialog has closed, for any reason. */
@@ -27,8 +27,7 @@ type DialogParts = {
 let dialogs = 0
 
 /**
- * Opens a modal dialog. If the user presses Escape or Cancel, the dialog changes nothing. The browser keeps the focus
- * inside the dialog.
+ * Opens a modal dialog. Escape and Cancel close it without a change. The browser keeps the focus inside the dialog.
  */
 export function openDialog(parts: DialogParts): void {
   const { title, body, action, danger = false, act, leaving = () => true, more } = parts
@@ -99,16 +98,16 @@ function show(made: HTMLDialogElement): void {
   })
   document.body.append(made)
   made.showModal()
-  // The toast messages move into the dialog, because screen readers ignore live regions (announced texts) behind a
-  // modal dialog.
+  // The toast messages move into the dialog. Screen readers ignore live regions (announced texts) behind a modal
+  // dialog.
   made.append(toasts)
 }
 
 type Attributes = Record<string, string | number | boolean | undefined>
 
 /**
- * Makes a form control with its label and its help text. The function `control` gets the attributes that link the form
- * control to its label and its help text.
+ * Makes a form control with its label and its help text. The function `control` gets the attributes that link the
+ * control to both texts.
  */
 function labelled(
   label: string,

@@ -15,8 +15,8 @@ type Attributes = Record<string, string | number | boolean | null | undefined | 
 const SVG = 'http://www.w3.org/2000/svg'
 
 /**
- * Matches the addresses to which a link in the console may lead. Links in the console lead only to other pages of the
- * console and to the API documentation. The console shows a third-party URL as text, and not as a link.
+ * Matches the addresses to which a link in the console may lead: other pages of the console, and the API documentation.
+ * The console shows a third-party URL as text, and not as a link.
  */
 const OWN_LINK = /^(#\/|\/docs$)/
 
@@ -66,8 +66,7 @@ function nodes(children: readonly Child[]): (Node | string)[] {
 
 /**
  * Replaces the content of an element, and then restores the focus, the open `details` elements and the scroll position.
- * The attribute `data-keep` identifies an element, so that the console finds the element again after the console has
- * redrawn the page.
+ * With the attribute `data-keep`, the console finds an element again after it has redrawn the page.
  */
 export function replaceContent(root: HTMLElement, ...children: Child[]): void {
   const focused = root.contains(document.activeElement)

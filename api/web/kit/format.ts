@@ -27,7 +27,7 @@ export const count = (number: number): string => whole.format(number)
 
 /**
  * Formats a number together with a noun, for example `1 message` or `2 messages`. The parameter `many` is the plural of
- * the noun, if the plural is not the noun with an added s.
+ * the noun, unless the plural only adds an s.
  */
 export const plural = (number: number, word: string, many = `${word}s`): string =>
   `${count(number)} ${number === 1 ? word : many}`
@@ -45,7 +45,7 @@ function ago(iso: string): string {
 }
 
 /**
- * Shows a time relative to now, such as a number of minutes ago. The title of the HTML element shows the exact time.
+ * Shows a time relative to now, such as a number of minutes ago. The title of the HTML element holds the exact time.
  */
 export const moment = (iso: string): HTMLElement =>
   h('time', { datetime: iso, title: exactly(iso), 'data-relative': true }, ago(iso))

@@ -43,8 +43,8 @@ export function listenForKeys(main: HTMLElement): void {
 const rowOf = (element: Element | null) => element?.closest<HTMLElement>('[data-row]') ?? null
 
 /**
- * Moves the focus to the next or previous row of a list. The link in the row gets the focus, or the row itself if the
- * row has no link. If no row has the focus, moves the focus to the first visible row.
+ * Moves the focus to the next or previous row of a list. The link in the row gets the focus, or the row itself if it
+ * has no link. If no row has the focus, it moves to the first visible row.
  */
 function step(main: HTMLElement, by: 1 | -1): void {
   const rows = [...main.querySelectorAll<HTMLElement>('[data-row]')]
@@ -52,7 +52,7 @@ function step(main: HTMLElement, by: 1 | -1): void {
   const inSight = rows.findIndex((row) => row.getBoundingClientRect().bottom > 0)
   const row = rows[at === -1 ? inSight : at + by]
   if (row === undefined) {
-    // The next row is not loaded yet. The console scrolls the list, because scrolling loads further rows.
+    // The next row is not loaded yet. The code scrolls the list, which loads further rows.
     rows[at]?.scrollIntoView({ block: by === 1 ? 'start' : 'end' })
     return
   }

@@ -6,13 +6,12 @@ import { button, notice } from './ui.ts'
 type Watched<Value> = {
   /**
    * Loads the value that the page shows. The parameter `watching` is `true` if a timer started the load, and `false` if
-   * the user started the load.
+   * the user did.
    */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
   /**
-   * Sets the milliseconds between two loads of the shown value. Without this setting, the page loads the shown value
-   * only once.
+   * Sets the milliseconds between two loads of the shown value. Without it, the page loads the value only once.
    */
   everyMs?: number
   /** Holds a signal that aborts when the user leaves the screen. */
@@ -35,8 +34,8 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   let looks = 0
   const look = async (watching: boolean) => {
     const turn = ++looks
-    // The page ignores the response of an earlier load, because this response may arrive after the response of a later
-    // load, and is then out of date.
+    // The page ignores the response of an earlier load. It may arrive after the response of a later load, and is then
+    // out of date.
     const isOver = () => signal.aborted || turn !== looks
     try {
       const value = await load(watching)
@@ -68,8 +67,7 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
 }
 
 /**
- * Sets the maximum number of pages of a list that the console shows. Older entries of the list are available only
- * through the API of the service.
+ * Sets the maximum number of pages of a list that the console shows. Older entries are available only through the API.
  */
 const PAGES_MAX = 20
 
@@ -77,8 +75,8 @@ const PAGES_MAX = 20
 export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
- * Returns the items of all pages of a list, but not more than `most` items. The returned value `more` tells whether the
- * list has further items.
+ * Returns the items of all pages of a list, but at most `most` items. The field `more` tells whether the list has
+ * further items.
  */
 export async function readAll<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string> },
@@ -137,8 +135,8 @@ export function liveList<Name extends string, Item>(options: {
   const shown: LiveList = live({
     signal,
     ...(everyMs === undefined ? {} : { everyMs }),
-    // At each poll the console loads all shown pages of the list again, because new entries at the top of the list
-    // shift the page boundaries.
+    // At each poll, the console loads all shown pages again. New entries at the top of the list shift the boundaries of
+    // the pages.
     load: async (watching) => {
       const { items, next } = await readPages<Name, Item>(options, { pages, watching })
       return { items, hasMore: next !== null && pages < PAGES_MAX }

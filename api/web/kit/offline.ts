@@ -35,7 +35,7 @@ export function noteAnswer(isAnswered: boolean): void {
     h('p', {}, `Offline since ${exactly(new Date())}. What is shown stays; it may be old.`),
   )
   const again = async () => {
-    // Any response, even an error response, proves that the service is reachable again.
+    // Any response, even an error response, proves that the console can reach the service again.
     await fetch('/console/api/session', { headers: { 'x-purser-console': 'watching' } }).then(
       () => noteAnswer(true),
       () => {

@@ -4,12 +4,11 @@ const WIDTH = 240
 const HEIGHT = 48
 const GAP = 0.8
 
-/** Describes one series of bars in a stacked plot. The first series lies at the bottom of the plot. */
+/** Describes one series of bars in a stacked plot. The first series lies at the bottom. */
 export type Series = { tone: 'main' | 'bad' | 'soft'; values: readonly number[] }
 
 /**
- * Plots the values of a period of time as bars. The plot shows each part of the period as one bar, with the newest part
- * at the right.
+ * Plots the values of a period of time as bars. Each part of the period is one bar, the newest at the right.
  * @param label is the text that screen readers read in place of the plot.
  */
 export function plot(label: string, series: readonly Series[]): SVGSVGElement {

@@ -69,12 +69,15 @@ export type Project = {
     dailyTextBytes: number
     dailyTextSeconds: number
   }
-  /** Holds the limits of the project. A limit of `null` means that the project has no such limit of its own. */
+  /**
+   * Holds the project's own limits. A `null` means that the project has no such limit of its own, so that the service's
+   * default applies.
+   */
   limits: Record<
     'storageBytes' | 'dailySettlements' | 'dailyGas' | 'dailyTextBytes' | 'dailyTextSeconds',
     number | null
   >
-  /** Tells for how many days the service keeps each kind of data. A `null` stands for an unlimited time. */
+  /** Tells for how many days the service keeps each kind of data. A `null` means for ever. */
   retention: Record<RetentionClass, number | null>
   createdAt: string
 }
@@ -134,7 +137,7 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
   internal: boolean
 }
 
-/** Describes an excerpt of a text. The field `ranges` gives the UTF-16 offsets of each search match in the excerpt. */
+/** Describes an excerpt of a text. The field `ranges` gives the UTF-16 offsets of each search match. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 /** Describes a draft, which is a mail that is still being written. */
@@ -202,7 +205,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /** Holds the SHA-256 hash of the held mail's bytes, or `null` if the agent has deleted the held mail. */
+  /** Holds the SHA-256 hash of the held mail's bytes. Null means that the agent has deleted the mail. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }
@@ -226,7 +229,7 @@ export type Endpoint = {
   revenueUsdcRaw: string
 }
 
-/** Describes the last trial of an endpoint, in which the service called the endpoint as a buyer would. */
+/** Describes the last trial of an endpoint, in which the service called the endpoint like a buyer. */
 export type EndpointTrial = {
   canBuy: boolean
   trial: {

@@ -57,7 +57,8 @@ export const badge = (state: string, text = state): HTMLElement =>
   h('span', { class: `badge ${Object.hasOwn(TONES, state) ? TONES[state] : ''}` }, text)
 
 /**
- * Shows the delivery state of a sent message. The state "captured" means that the service did not really send the mail.
+ * Shows the delivery state of a sent message. The state "captured" means that the service only stored the mail and did
+ * not really send it.
  */
 export const deliveryBadge = (status: string, captured: boolean): HTMLElement =>
   badge(captured && status === 'sent' ? 'captured' : status)
@@ -95,8 +96,8 @@ type ButtonOptions = {
   keep?: string
   title?: string
   /**
-   * Holds the name that screen readers announce for the button. The button needs such a name if several buttons have
-   * the same visible text.
+   * Holds the name that screen readers announce for the button. It is needed if several buttons have the same visible
+   * text.
    */
   label?: string
   /** Names the lowest role that may use the button. People with a lower role do not see the button. */
@@ -141,15 +142,15 @@ export type Column<Row> = {
   name: string
   cell: (row: Row) => Child
   /**
-   * Tells how the column of a table looks. A column of the kind `main` is the title of a card on narrow screens. A
-   * column of the kind `num` aligns its digits. A column of the kind `choose` holds a checkbox.
+   * Tells how the column of a table looks. A column of the kind `main` is the title of a card on narrow screens. The
+   * kind `num` aligns the digits. The kind `choose` holds a checkbox.
    */
   kind?: 'main' | 'num' | 'end' | 'choose'
 }
 
 /**
- * Makes the header of a table. The ARIA table roles are set explicitly, because a CSS `display` other than the default
- * would remove these roles.
+ * Makes the header of a table. The code sets the ARIA table roles explicitly, because a CSS `display` other than the
+ * default would remove them.
  */
 export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   h(
@@ -169,8 +170,8 @@ export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   )
 
 /**
- * Makes one row of a table. The parameter `index` is the position of the row among all rows of the list. If a table
- * shows all its rows at once, the caller does not pass `index`.
+ * Makes one row of a table. The parameter `index` is the position of the row in the whole list. It is not needed if the
+ * table shows all rows at once.
  */
 export const tableRow = <Row>(
   columns: readonly Column<Row>[],
@@ -207,8 +208,7 @@ export const table = <Row>(
   )
 
 /**
- * Makes the placeholder that an empty list shows. The placeholder tells which items will appear in the list, and how
- * these items get into the list.
+ * Makes the placeholder that an empty list shows. It tells which items will appear in the list, and how they get there.
  */
 export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElement =>
   h(
@@ -232,7 +232,7 @@ export const facts = (entries: readonly (readonly [string, Child] | null)[]): HT
 export const panel = (title: string | null, ...children: Child[]): HTMLElement =>
   h('section', { class: 'panel' }, title === null ? null : h('h2', {}, title), children)
 
-/** Makes a notice about a state or an error, which stays on the page. */
+/** Makes a notice about a condition or an error, which stays on the page. */
 export const notice = (tone: 'info' | 'wait' | 'bad' | 'good', ...children: Child[]): HTMLElement =>
   h('div', { class: `notice ${tone}`, role: tone === 'bad' ? 'alert' : 'note' }, children)
 
@@ -263,7 +263,7 @@ export const copyButton = (
     options,
   )
 
-/** Draws the icon of the copy button as SVG, because the fonts of many machines lack a copy symbol. */
+/** Draws the icon of the copy button as SVG. The fonts of many machines lack a copy symbol. */
 const copyIcon = (): SVGSVGElement =>
   svg(
     'svg',
@@ -281,7 +281,7 @@ export const copyable = (text: string, shown: Child = h('code', {}, text)): HTML
     copyButton(text, copyIcon(), { label: `Copy ${text}`, keep: `copy ${text}`, kind: 'small' }),
   )
 
-/** Makes a row of links. On narrow screens, the row of links scrolls so that the current link is visible. */
+/** Makes a row of links. On narrow screens, it scrolls so that the current link is visible. */
 export function tabs(
   label: string,
   links: readonly { href: string; name: Child; current: boolean }[],

@@ -158,8 +158,8 @@ const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words |
 
 /**
  * Makes the buttons for the owner's decision about a held mail.
- * @param seal is a signed proof that the service has shown all pages of the held mail. The seal is `null` if the owner
- * has not read all pages, or if the console cannot show the mail.
+ * @param seal is a signed proof that the service has shown all pages of the held mail. Null means that the owner has
+ * not read all pages, or that the console cannot show the mail.
  */
 function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held

@@ -20,8 +20,8 @@ const EVENTS_SHOWN = 20
 
 /**
  * Makes the column that stands beside a message and shows facts about the message.
- * @param places holds the sections of the column that the user has opened, so that these sections stay open when the
- * console redraws the thread.
+ * @param places holds the sections of the column that the user has opened. They stay open when the console redraws the
+ * thread.
  */
 export function aside(
   project: Project,
@@ -37,14 +37,13 @@ export function aside(
   const found = placeOf('found')
   const events = placeOf('events')
   const invites = placeOf('invites')
-  // The column beside a message is a group and not an ARIA landmark, because each message of a thread has such a
-  // column.
+  // The column beside a message is a group and no ARIA landmark, because each message of a thread has such a column.
   return h(
     'div',
     { class: 'aside', role: 'group', 'aria-label': 'Beside the message' },
     attachmentList(base, message, places),
-    // A one-time code is a secret, and the audit log records who reads the code. Therefore the console shows the codes
-    // only when the user asks for the codes.
+    // A one-time code is a secret, and the audit log records who reads it. Therefore the console shows the codes only
+    // when the user asks for them.
     deliveryStatus === undefined
       ? button('Codes and links', () => toggle(found, () => showFound(found, base)), {
           keep: `found ${messageId}`,

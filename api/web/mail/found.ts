@@ -5,8 +5,8 @@ import type { SingleMessage } from '../kit/types.ts'
 import { badge, button, copyButton } from '../kit/ui.ts'
 
 /**
- * Shows the one-time codes and links in a message. The user cannot open the links, because the console shows the
- * address of each link only as text to copy.
+ * Shows the one-time codes and links in a message. The console shows the address of each link only as text to copy, so
+ * that the user cannot open it by accident.
  */
 export async function showFound(body: HTMLElement, path: string): Promise<void> {
   const { codes = [], links = [] } = await ask<SingleMessage>(path)
@@ -35,8 +35,8 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
 }
 
 /**
- * Shows a link in a message. The console shows the address of a password-reset link only after a click, because anyone
- * who sees the address can take over the account.
+ * Shows a link in a message. The console shows the address of a password-reset link only after a click. Anyone who sees
+ * it can take over the account.
  */
 function linkItem({ href, text, purpose, sensitive }: NonNullable<SingleMessage['links']>[number]) {
   const address = h('div', {})

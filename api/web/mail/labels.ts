@@ -3,12 +3,13 @@ import type { Authentication } from '../kit/types.ts'
 import { badge } from '../kit/ui.ts'
 
 /**
- * Lists the labels for which the console shows no badge, because another element of the page already shows the same
- * fact.
+ * Lists the labels for which the console shows no badge, because another element of the page already shows them.
  */
 const PLAIN = new Set(['received', 'sent', 'read', 'unread'])
 
-/** Makes the badges for the labels of a message, but leaves out a label if the page already shows the same fact. */
+/**
+ * Makes the badges for the labels of a message. It leaves out a label that another element of the page already shows.
+ */
 export function labelBadges(labels: readonly string[], alreadyShown?: string): Child {
   const shown = labels.filter((label) => !PLAIN.has(label) && label !== alreadyShown)
   if (shown.length === 0) return null

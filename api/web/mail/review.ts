@@ -1,6 +1,6 @@
 /**
- * Shows all pages of a held mail, one after the other. Together with the last page of a held mail, the service returns
- * a seal (a signed proof), which allows the approval.
+ * Shows all pages of a held mail, one after the other. Together with the last page, the service returns a seal (a
+ * signed proof), which allows the approval.
  */
 import { ask, at } from '../kit/ask.ts'
 import { h, replaceContent } from '../kit/dom.ts'

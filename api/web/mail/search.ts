@@ -9,8 +9,7 @@ import { labelBadges } from './labels.ts'
 import { messageChoosing } from './manyMails.ts'
 
 /**
- * Sets the maximum number of characters of the excerpt that the console shows if the search match is not in the
- * message's text.
+ * Sets the maximum number of characters of the excerpt that the console shows if no match is in the message's text.
  */
 const BEGINNING = 160
 /** Sets the maximum number of characters of a search query. The service itself has the same limit on a search query. */
@@ -85,8 +84,8 @@ const found = (project: Project, message: FoundMessage): Child => [
 type Ranges = Highlight['ranges']
 
 /**
- * Makes a text in which the search matches are highlighted. The text becomes text nodes only, so that the browser never
- * parses third-party text as markup.
+ * Makes a text with highlighted search matches. It consists of text nodes only, so that the browser never parses
+ * third-party text as markup.
  */
 function marked(text: string, ranges: Ranges): Child[] {
   const parts: Child[] = []

@@ -20,8 +20,8 @@ const RAW_SHOWN = 200_000
 /** Shows one email thread, and does not mark the messages of the thread as read. */
 export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
-  // The console keeps the drawn message bodies, so that it does not redraw an open message when new messages arrive in
-  // the thread.
+  // The console keeps the drawn message bodies. Therefore it does not redraw an open message when new messages arrive
+  // in the thread.
   const bodies = new Map<string, HTMLElement>()
   return live({
     signal,
@@ -174,7 +174,7 @@ const frame = (path: string): HTMLElement =>
     loading: 'lazy',
   })
 
-/** Shows one of the three views of a message, which are the text, the HTML and the original bytes. */
+/** Shows one of the three views of a message: the text, the HTML or the original bytes. */
 function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLElement[]): void {
   body.dataset.view = name
   body.replaceChildren(...shown)
@@ -183,7 +183,7 @@ function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLEleme
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
   body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
-  // The user may have chosen another view of the message while its original was loading, so the original is then not
+  // The user may have chosen another view while the original of the message was loading. The original is then not
   // shown.
   if (body.dataset.view !== 'raw') return
   body.replaceChildren(

@@ -62,8 +62,8 @@ const shown = (text: string): string =>
   )
 
 /**
- * Shows all terms of the payment that the service would sign, and the buttons for the decision. The page marks texts
- * that the agent or the seller wrote.
+ * Shows all terms of the payment that the service would sign, and the buttons for the decision. Texts of the agent or
+ * the seller are marked.
  */
 async function decide(
   base: string,

@@ -8,8 +8,8 @@ const amount = (label: string, name: string, value: string | null, help: string)
   field(label, name, { inputmode: 'decimal', maxlength: 20, value: value ?? '' }, help)
 
 /**
- * Opens the form in which the owner edits a mandate (a spending limit of a project). @param mandate is the mandate that
- * the form changes, or `null` if the form creates a new mandate.
+ * Opens the form in which the owner edits a mandate (a spending limit of a project). @param mandate is the mandate to
+ * change. Null means that the form creates a new one.
  */
 export const mandateDialog = (
   project: Project,

@@ -31,7 +31,7 @@ import type { AskedPayment, Mandate, Purchase, Purse, Spending } from './types.t
 const REFRESH_MS = 3_000
 const DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Sets the maximum number of pages of mandates, because ended mandates stay in the list of mandates. */
+/** Sets the maximum number of pages of mandates. The list can be long, because ended mandates stay in it. */
 const MANDATE_PAGES_MAX = 100
 
 type Seen = { purse: Purse; asked: AskedPayment[]; mandates: Mandate[]; spending: Spending }

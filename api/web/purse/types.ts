@@ -65,7 +65,7 @@ export type AskedPayment = {
   askedFor: 'above_limit' | 'new_payee' | 'price_rose'
   sha256: string
   purchase: Purchase
-  /** Only a single approval request has this field, and a list of approval requests has not. */
+  /** Only the response for a single approval request has this field, and not the list of approval requests. */
   request?: { url: string; headers: Record<string, string>; body: string | null } | null
   requestedAt: string
   expiresAt: string

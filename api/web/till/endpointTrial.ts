@@ -9,8 +9,8 @@ import { badge, button, copyButton, facts, notice, panel, table } from '../kit/u
 
 const REFRESH_MS = 1_000
 /**
- * If a trial of an endpoint has not ended after this many milliseconds, the user may start a new trial. Before this
- * time has passed, the service refuses to start a new trial of the endpoint.
+ * Sets after how many milliseconds the user may start a new trial of an endpoint although the last one has not ended.
+ * Before this time, the service refuses a new trial.
  */
 const LOST_AFTER_MS = 90_000
 const PAYMENTS_SHOWN = '5'
@@ -58,8 +58,8 @@ export const sellSomething = ({ projectId }: Project): void =>
         },
       )
       const { endpointId, webhookSecret } = made
-      // The service refuses to start a trial if a trial of the endpoint already runs. If a trial is already running,
-      // the page shows the result of the running trial.
+      // The service refuses a second trial while a trial of the endpoint runs. The page then shows the result of the
+      // running trial.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)

@@ -150,8 +150,8 @@ async function sendAgain(projectId: string, deliveryId: string): Promise<void> {
 }
 
 /**
- * Shows the payment header that the payer sent, for support cases. The payment header appears only on request, because
- * the audit log records who reads this header.
+ * Shows the payment header that the payer sent, for support cases. It appears only on request, because the audit log
+ * records who reads it.
  */
 function paidHeader(projectId: string, paymentId: string): Child {
   const shown = h('div', { role: 'status' })

@@ -1,4 +1,4 @@
-/** Makes the filters of the list of payments. The address of the page holds the payment filters. */
+/** Makes the filters of the list of payments. The address of the page holds their values. */
 import { choice, field } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { zoneName } from '../kit/format.ts'
@@ -30,8 +30,8 @@ export function readFilters(query: URLSearchParams): PaymentFilters {
 }
 
 /**
- * Returns the request parameters that belong to the payment filters. The two days are days in the person's time zone,
- * and the last day counts.
+ * Returns the request parameters for the payment filters. The two days are days in the person's time zone, and the
+ * payments of the last day are included.
  */
 export const toQuery = ({ from, to, ...same }: PaymentFilters): Record<string, string> => ({
   ...same,

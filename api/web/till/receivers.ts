@@ -16,8 +16,7 @@ import type {
 export type Receiver = { id: string; url: string }
 
 /**
- * Sets the maximum number of webhook receivers that the filter offers to the user. A user can still find deliveries to
- * other receivers by the URL of the receiver.
+ * Sets the maximum number of webhook receivers that the filter offers. For other receivers, a user can search by URL.
  */
 const SHOWN = '100'
 

@@ -7,8 +7,8 @@ import type { Services } from '../../../http/services.ts'
 
 /**
  * Asks a worker to simulate a payment authorization on the chain, without sending a transaction.
- * @param claims tells whether the worker stores the authorization as a payment after the chain has accepted the
- * authorization in the simulation.
+ * @param claims tells whether the worker stores the authorization as a payment if the chain accepts it in the
+ * simulation.
  */
 export async function askChain(
   services: Services,
@@ -34,8 +34,8 @@ export async function askChain(
       check = await findCheck(services.pool, id)
     }
     // When the wait for the chain ends without a result, the service tells the caller that the payment failed.
-    // Therefore a result of the chain that arrives later must not turn the authorization into a payment. If the result
-    // of the chain has already arrived, the function `refuseCheck` changes nothing.
+    // Therefore a later result of the chain must not turn the authorization into a payment. If the result has already
+    // arrived, `refuseCheck` changes nothing.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')
     check = await findCheck(services.pool, id)
     if (check?.state === 'passed') return { ok: true }

@@ -15,15 +15,15 @@ import type { Services } from '../../../http/services.ts'
 import type { Outcome } from './settleWithin.ts'
 
 /**
- * Describes the response `ok: true`, which tells the seller to serve the resource. Each payment gets the response `ok:
- * true` only once.
+ * Describes the response `ok: true`, which tells the seller to serve the resource. Each payment gets this response only
+ * once.
  */
 export type Grant = {
   ok: true
   paymentResponse: string
   txHash: string
   /**
-   * Holds the index of the Transfer event in the transaction receipt, or `null` if an older version of this service
+   * Holds the index of the Transfer event in the transaction receipt. Null means that an older version of this service
    * settled the payment and stored no index.
    */
   logIndex: number | null
@@ -32,7 +32,7 @@ export type Grant = {
   paymentInId: string
   signedReceipt: unknown
   /**
-   * Holds the time of the response `ok: true`, in ISO 8601. A repeated response holds the time of the first response.
+   * Holds the time of the response `ok: true`, in ISO 8601. A repeated response holds the time of the first one.
    */
   grantedAt: string
   /** Holds the HTTP headers that the seller sends to the payer, in the x402 version of the payment. */
@@ -40,8 +40,8 @@ export type Grant = {
 }
 
 /**
- * Describes the idempotency key that a caller sends with one redeem request. A repeated redeem with the same
- * idempotency key gets the stored response. The hash identifies the request.
+ * Describes the idempotency key that a caller sends with one redeem request. A repeated request with the same key gets
+ * the stored response. The hash identifies the request.
  */
 export type RedeemKey = { projectId: string; operation: 'redeem'; key: string; hash: Buffer }
 
@@ -77,7 +77,7 @@ const grantIn = (result: string | null): Grant | null =>
 
 /**
  * Ties an idempotency key to a redeem request.
- * @param options.reserves stores the key, so that no other request can use the key at the same time.
+ * @param options.reserves tells whether to store the key, so that no other request can use it at the same time.
  * @returns the grant (the response `ok: true`) that an earlier request with the same key got, or `null`.
  * @throws {ApiError} 409 for a key that belongs to another request.
  */
@@ -104,9 +104,9 @@ export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
 })
 
 /**
- * Takes the grant of a settled payment for the caller. The grant is the right to serve the paid resource. Each payment
- * has only one grant.
- * @returns `null` if another caller has already taken the grant, because one payment pays for a resource only once.
+ * Takes the grant of a settled payment for the caller. The grant is the right to serve the paid resource, and each
+ * payment has only one.
+ * @returns `null` if another caller has already taken the grant.
  */
 export async function grant(
   services: Pick<Services, 'pool' | 'grants'>,
@@ -134,14 +134,13 @@ export async function grant(
     result: JSON.stringify(answer),
   })
   if (taken) return answer
-  // If another call has used the key meanwhile, the function looks up the grant of this call under the key.
+  // If another call has used the key in the meantime, the function looks up the grant of that call.
   return key === null ? null : await findGrant(services, key)
 }
 
 /**
- * Returns the outcome of a payment that {@link grant} did not grant. A reorganisation can undo the settlement before
- * the grant. A payment whose settlement was undone counts as pending, because a payer that is told to pay again would
- * pay twice.
+ * Returns the result of a payment that {@link grant} did not grant. A reorganisation can undo the settlement before the
+ * grant. Such a payment counts as pending, because a payer that is told to pay again would pay twice.
  */
 export async function ungranted(
   { payments }: Pick<Services, 'payments'>,

@@ -1,4 +1,4 @@
-/** Redeems a payment, which means to check and settle a payer's payment header and to return a grant or a refusal. */
+/** Redeems a payment: checks and settles a payer's payment header, and returns a grant or a refusal. */
 import { reasonMessage } from '../../../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../../../shared/till/usdc.ts'
 import {
@@ -45,8 +45,8 @@ export type RedeemInput = {
 }
 
 /**
- * Settles the payment in a payment header, and takes the grant of the payment (the right to serve its resource). A
- * payment gets `ok: true` only under one idempotency key.
+ * Settles the payment in a payment header, and takes its grant (the right to serve its resource). A payment gets `ok:
+ * true` only under one idempotency key.
  * @returns the grant, or a refusal with the payment requirement that the seller shows to the payer.
  * @throws {ApiError} 400 for an invalid request. 409 for an idempotency key that belongs to another request.
  * @throws {GateRefusal} 429 if the request exceeds the limit of its kind.
@@ -62,7 +62,7 @@ export async function redeem(
     return await redeemAt(places, services, projectId, request, body)
   } catch (error) {
     // The service throws an ApiError only before it claims a payment. Therefore this call makes no new payment, and
-    // gives its place (a unit of the limit of new payments) back.
+    // gives back its place (a unit of the limit of new payments).
     if (error instanceof ApiError) await places.free()
     throw error
   }
@@ -88,8 +88,8 @@ async function redeemAt(
   try {
     offer = await readOffer(services, projectId, body)
   } catch (error) {
-    // A grant that the key already has counts even without a valid offer, because the seller may have deleted the
-    // endpoint or stopped selling after the payment.
+    // A grant that the key already has counts even without a valid offer. The seller may have deleted the endpoint or
+    // stopped selling after the payment.
     const granted = key === null ? null : await findGrant(services, key)
     if (granted !== null) {
       await places.free()
@@ -104,8 +104,8 @@ async function redeemAt(
     offer = past
   }
   const judged = await judge(offer, decoded)
-  // Only a valid payment reserves a key. A stranger can send any number of worthless payment headers to a paywall, and
-  // such headers must not fill the table of idempotency keys.
+  // Only a valid payment reserves a key. Anybody can send any number of worthless payment headers to a paywall, and
+  // they must not fill the table of idempotency keys.
   const reserves = judged.ok && judged.verdict.kind !== 'invalid'
   if (key !== null) {
     const stored = await takeRedeemKey(services, key, { reserves })
@@ -123,13 +123,15 @@ async function redeemAt(
     throw error
   })
   if (!('kind' in outcome)) return outcome
-  // A refused call frees its key. A payer can repeat the header of a payment that already got its grant with any number
-  // of keys, so such calls must not fill the table of keys.
+  // A refused call frees its key. A payer can repeat the header of an already granted payment with any number of keys.
+  // Such calls must not fill the table of keys.
   if (outcome.kind === 'refused') await freeKey()
   return refusal(services, offer, decoded, outcome)
 }
 
-/** Settles a payment, and takes its grant for the caller. Returns the outcome of a payment that gets no grant. */
+/**
+ * Settles a payment, and takes its grant for the caller. If the payment gets no grant, the function returns the reason.
+ */
 async function settleAndGrant(
   services: Services,
   offer: Offer,
@@ -174,8 +176,7 @@ async function refusal(
     message,
     requirement,
     headers: {
-      // While a payment is pending, the payer gets no new payment challenge, because a wallet would sign the new
-      // challenge and pay twice.
+      // While a payment is pending, the payer gets no new payment challenge. A wallet would sign it and pay twice.
       ...(pending
         ? {}
         : await paymentRequiredHeader(

@@ -9,21 +9,21 @@ import { type RequestState, stateOf } from '../../../http/requestState.ts'
 import type { Services } from '../../../http/services.ts'
 
 /**
- * Limits the redeem calls a minute for one payment that already exists. A call waits 25 s for a pending payment, and a
- * payer asks about three times a minute. If the operator has set a shorter wait, a payer may ask every second. The limit
- * counts for each payment, because a stranger can repeat each header that the chain shows.
+ * Limits the redeem calls a minute for one payment that already exists. A call waits 25 s for a pending payment, so a
+ * payer asks about three times a minute. If the operator has set a shorter wait, a payer may ask every second. Each
+ * payment has a separate count, because anybody can repeat the headers that the chain shows.
  */
 const REPEATS_MAX = 60
 
 /**
- * Decides which redeem calls use up the limit of new payments. One unit of this limit is called a place. A stranger can
- * send any header to a seller's paywall, and the paywall forwards each header. The functions throw 429 if a call
- * exceeds its limit.
+ * Decides which redeem calls use up the limit of new payments. One unit of this limit is called a place. Anybody can
+ * send any header to a seller's paywall, which forwards each header. The functions throw 429 if a call exceeds its
+ * limit.
  */
 export type RedeemPlaces = {
   /**
-   * Tells whether earlier calls of the minute hold all places (units of the limit of new payments). A new payment must
-   * then take a place that an earlier call frees.
+   * Tells whether earlier calls of the minute hold all places (units of the limit of new payments). A new payment then
+   * needs a place that an earlier call has freed.
    */
   isLate: boolean
   /**
@@ -39,8 +39,8 @@ export type RedeemPlaces = {
   /** Counts a call for a payment that already exists. */
   repeat(paymentId: string): Promise<void>
   /**
-   * Counts a call whose signature only the chain can check. Anyone can make such a signature, so the call holds no
-   * place (no unit of the limit of new payments).
+   * Counts a call whose signature only the chain can check. Anyone can make such a signature. Therefore the call holds
+   * no place (no unit of the limit of new payments).
    */
   check(): Promise<void>
 }
@@ -104,7 +104,7 @@ export function redeemPlaces(
 
 /**
  * Frees the place (a unit of the limit of new payments) of a redeem call that reached no handler, because its body is
- * too large or has a wrong form. A stranger can cause such a call at the paywall of an MCP tool, where a payment is an
+ * too large or has a wrong form. Anybody can cause such a call at the paywall of an MCP tool, where a payment is an
  * object of any form.
  */
 export async function freeUnread(

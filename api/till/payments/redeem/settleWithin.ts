@@ -25,14 +25,13 @@ import { NO_PLACES, type RedeemPlaces } from './redeemPlaces.ts'
 /** Describes the verdict of the service on a payment that a payer has presented. */
 export type Outcome =
   /**
-   * Means that the payment has settled. After the settlement, the function `grant` decides whether this caller or
-   * another caller gets the paid resource.
+   * Means that the payment has settled. The function `grant` then decides whether this caller or another one gets the
+   * paid resource.
    */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
   /**
-   * Means that the payment is still pending. If the caller repeats the request, the response to the repeated request
-   * tells the outcome of the payment.
+   * Means that the payment is still pending. The response to a repeated request tells whether it has settled or failed.
    */
   | { kind: 'pending'; payment: Payment }
 
@@ -55,11 +54,10 @@ export async function judge(offer: Offer, decoded: DecodedPayment): Promise<Judg
 }
 
 /**
- * Settles the payment that a payer makes for an offer. Waits for the outcome of the payment until `deadlineMs`
- * (performance.now()) at most. Stores the authorization as a payment before the service broadcasts a transaction. If a
- * payer presents the same authorization again, the second request waits for the outcome of the existing payment.
- * @param places tells the redeem call's place in the limits: it counts the call, and decides which limit the call
- * counts towards.
+ * Settles the payment that a payer makes for an offer. The function waits until `deadlineMs` (performance.now()) at
+ * most. It stores the authorization as a payment before the service broadcasts a transaction. A second request with the
+ * same authorization waits for the end of the existing payment.
+ * @param places counts the redeem call, and decides which limit it counts towards.
  * @throws {GateRefusal} 429 if the request exceeds its limit.
  */
 export async function settleWithin(
@@ -92,8 +90,8 @@ export async function settleWithin(
 }
 
 /**
- * Checks everything about a payment that can be checked without the chain. The checks without the chain compare the
- * payment with the service's own payment requirement, and never with the caller's copy of the requirement.
+ * Checks everything about a payment that can be checked without the chain. These checks use the service's own payment
+ * requirement, and never the caller's copy.
  */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
   const requirement = requirementOf(challengeFor(offer))
@@ -139,8 +137,8 @@ export function claimOf(
 }
 
 /**
- * Finds the stored payment that belongs to a payment header and a sale, if the payment can still get its grant. The
- * chain no longer accepts the authorization of such a payment, and the payment counts towards the daily limit already.
+ * Finds the stored payment that belongs to a payment header and a sale, if this payment can still get its grant. The
+ * chain no longer accepts its authorization, and the daily limit already counts it.
  */
 export async function findGrantable(
   pool: Services['pool'],
@@ -203,8 +201,7 @@ async function claimAndWait(
     return waitForEnd(services, existing.id, deadlineMs)
   }
   if (places.isLate) {
-    // The service first looks for an existing payment, because an existing payment needs no place (no unit of the limit
-    // of new payments).
+    // The service first looks for an existing payment, which needs no place (no unit of the limit of new payments).
     const existing = await findClaim(services.pool, claim)
     if (existing !== null) return waitForOther(existing)
     await places.take()
@@ -242,9 +239,8 @@ export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Prom
 }
 
 /**
- * Returns the reason why the service refuses an authorization that is claimed already. Returns `null` if the
- * authorization is not claimed. Also returns `null` if the claim belongs to the same sale, and this sale may still get
- * a grant.
+ * Returns the reason why the service refuses an authorization that is claimed already. Returns `null` if it is not
+ * claimed, or if the claim belongs to the same sale and this sale may still get a grant.
  */
 export async function reasonOfClaim(
   pool: Services['pool'],
@@ -272,8 +268,8 @@ async function waitOn(
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
     /**
-     * Tells whether the current call itself has just stored the authorization as a payment. After the current call has
-     * stored the payment, the state of the payment is known without reading the database.
+     * Tells whether this call itself has just stored the authorization as a payment. The payment's state is then known
+     * without a read of the database.
      */
     isNew: boolean
   },
@@ -294,7 +290,7 @@ async function waitOn(
   }
 }
 
-/** Checks the signature of a contract wallet on the chain, and then waits for the outcome of the payment. */
+/** Checks the signature of a contract wallet on the chain, and then waits for the end of the payment. */
 async function checkAndWait(
   services: Services,
   wanted: {
@@ -308,13 +304,14 @@ async function checkAndWait(
   const [limit] = await Promise.all([limitReached(services, claim.projectId), places.check()])
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  // The service looks for a stored payment even after the chain refused the authorization. A parallel call may have
-  // stored and sent the same authorization, so that the chain reports an authorization that is already used.
+  // The service looks for a stored payment even after the chain has refused the authorization. A parallel call may have
+  // stored and sent the same authorization. The chain then reports that the authorization is already used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)
   }
-  // The chain verified only the signature of the current request, so the stored payment must have the same signature.
+  // The chain has verified only the signature of this request. Therefore the stored payment must have the same
+  // signature.
   const same = isSameSale(payment, claim) && payment.signature === claim.signature
   if (!same) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, payment.id, deadlineMs)

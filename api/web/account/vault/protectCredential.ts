@@ -9,7 +9,7 @@ export const READERS = {
   owner: 'you alone; the agent uses it unseen',
 } as const
 
-/** Maps each limit on the use of a credential to the label that the console shows for this limit. */
+/** Maps each limit on the use of a credential to its label at the console. */
 export const BOUND_FIELDS = [
   {
     bound: 'allowedHosts',
@@ -33,7 +33,7 @@ export const BOUND_FIELDS = [
   },
 ] as const
 
-/** Opens the form that sets who may read a credential, and for which requests the credential may be used. */
+/** Opens the form that sets who may read a credential, and for which requests it may be used. */
 export const protectCredential = (
   projectId: string,
   credential: Credential,
@@ -45,8 +45,8 @@ export const protectCredential = (
     title: `Protect ${name}`,
     action: 'Save',
     body: [
-      // The present setting of `reveal` (who may read the secret) comes first in the list of options, because the form
-      // selects the first option.
+      // The present setting of `reveal` (who may read the secret) comes first in the list, because the form selects the
+      // first option.
       choice(
         'Read by',
         'reveal',

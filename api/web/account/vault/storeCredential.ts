@@ -16,8 +16,7 @@ const TYPES = {
 type FormType = keyof typeof TYPES
 
 /**
- * Opens the form that stores a credential. If a credential with the given name already exists, this credential gets a
- * new version.
+ * Opens the form that stores a credential. If a credential with the given name already exists, it gets a new version.
  */
 export const storeCredential = (project: Project, refresh: () => Promise<void>): void =>
   openDialog({

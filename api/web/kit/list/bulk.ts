@@ -18,8 +18,8 @@ type Bulk = {
   danger?: boolean
   ids: readonly string[]
   /**
-   * Performs the bulk action on one object. The console sends a separate request for each object, so each object has a
-   * separate entry in the audit log.
+   * Performs the bulk action on one object. Each object has a separate request, and therefore a separate entry in the
+   * audit log.
    */
   act: (id: string, form: FormData) => Promise<unknown>
   /**
@@ -32,8 +32,8 @@ type Bulk = {
 }
 
 /**
- * Asks the user for confirmation, then acts on many objects one by one. The dialog shows the progress of the bulk
- * action. The button Cancel stops the bulk action.
+ * Asks the user for confirmation, then acts on many objects one by one. The dialog shows the progress. The button
+ * Cancel stops the bulk action.
  */
 export function bulk({
   title,
@@ -48,7 +48,7 @@ export function bulk({
   const bar = h('progress', { max: ids.length, value: 0, 'aria-label': action, hidden: true })
   const status = h('p', { class: 'note', role: 'status' })
   let isStopped = false
-  // If the user repeats the bulk action, the console leaves out the objects on which the action has already succeeded.
+  // If the user repeats the bulk action, the console leaves out the objects for which it has already succeeded.
   const left = new Set(ids)
   openDialog({
     title,

@@ -12,8 +12,8 @@ export type Choosing<Item> = {
   /** Names the lowest role that may use the bulk actions. A person without this role sees no checkboxes. */
   needs: Role
   /**
-   * Holds the noun for one item of the list, such as `message`. The caller also passes `plural` if the plural of the
-   * noun is not the noun with an added s.
+   * Holds the noun for one item of the list, such as `message`. The caller also passes `plural`, unless the plural only
+   * adds an s.
    */
   word: string
   plural?: string

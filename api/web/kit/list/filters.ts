@@ -3,8 +3,8 @@ import { zoneName } from '../format.ts'
 import { button } from '../ui.ts'
 
 /**
- * Describes a filter of a list. The name of the filter is also the name of a query parameter, both in the address of
- * the page and in the request.
+ * Describes a filter of a list. The name of the filter is also the name of a query parameter, in the address of the
+ * page and in the request.
  */
 export type Filter =
   | { kind: 'search'; name: string; label: string; maxLength?: number }
@@ -13,13 +13,13 @@ export type Filter =
       name: string
       label: string
       /**
-       * Lists the options of a filter with fixed values, as pairs of value and label. The first of these options is the
-       * default, and its value is ''.
+       * Lists the options of a filter with fixed values, as pairs of value and label. The first option is the default,
+       * with the value ''.
        */
       options: readonly (readonly [value: string, label: string])[]
       /**
-       * Returns the request parameters that belong to a value of this filter. By default the request has one parameter
-       * with the filter's name and value.
+       * Returns the request parameters for a value of this filter. By default, the request has one parameter with the
+       * filter's name and value.
        */
       toQuery?: (value: string) => Record<string, string>
     }
@@ -27,7 +27,7 @@ export type Filter =
   | { kind: 'text'; name: string; label: string }
   /**
    * Describes a filter with a first day (`since`) and a last day (`until`) in the person's time zone. The request
-   * contains the first and the last day as the times `after` and `before`.
+   * contains them as the times `after` and `before`.
    */
   | { kind: 'dates' }
 
@@ -43,8 +43,8 @@ export const ORDER: Filter = {
 }
 
 /**
- * Holds the values of a list's filters by name. Empty filters are left out, and also parameters in the page's address
- * that name no filter.
+ * Holds the values of a list's filters by name. It omits empty filters, and parameters in the page's address that name
+ * no filter.
  */
 export type Given = Record<string, string>
 
@@ -70,8 +70,8 @@ export function dayStart(date: string, days = 0): string | null {
 }
 
 /**
- * Returns the request parameters that belong to the values of all filters. A text that is not a valid day is sent
- * unchanged, so that the service reports the error.
+ * Returns the request parameters for the values of all filters. A text that is not a valid day is sent unchanged, so
+ * that the service reports the error.
  */
 export function toQuery(
   filters: readonly Filter[],
@@ -93,7 +93,7 @@ const SEARCH_MAX_LENGTH = 200
 
 /**
  * Makes the form in which the user sets the filters of a list. The function `change` gets the values of all filters. A
- * chosen option takes effect at once, but a typed text takes effect only after the user presses Enter.
+ * chosen option takes effect at once, but a typed text only after the user presses Enter.
  */
 export function filterBar(
   filters: readonly Filter[],
@@ -120,8 +120,8 @@ export function filterBar(
             'aria-label': filter.label,
             autocomplete: 'off',
             'data-keep': `filter ${filter.name}`,
-            // An emptied search field takes effect at once, because the browser's own button for clearing a search
-            // field does not submit the form.
+            // An emptied search field takes effect at once. The browser's own button that empties a search field does
+            // not submit the form.
             on: { input: ({ target }) => (target as HTMLInputElement).value === '' && apply() },
           }),
           h('button', { type: 'submit', class: 'button' }, 'Search'),

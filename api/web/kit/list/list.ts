@@ -75,8 +75,7 @@ const cards = <Item>(label: string, card: (item: Item) => HTMLElement) => {
 }
 
 const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
-  // The number of rows in the table is unknown, because later pages of the list may follow (`aria-rowcount` -1 in
-  // WAI-ARIA 1.2).
+  // The number of rows in the table is unknown, because later pages may follow (`aria-rowcount` -1 in WAI-ARIA 1.2).
   const body = h(
     'table',
     { role: 'table', 'aria-label': label, 'aria-rowcount': -1 },
@@ -116,8 +115,8 @@ export function filteredList<Name extends string, Item>(
     /** Holds the buttons that stand beside the filters of the list. */
     tools?: Child
     /**
-     * Makes a different list if certain filters are set, such as a list of search results. Returns `null` if the
-     * console must show the usual list.
+     * Makes a different list if certain filters are set, such as a list of search results. Null means that the console
+     * shows the usual list.
      */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
     /** The list calls this function with the values of all filters when the user changes the filters. */

@@ -8,11 +8,11 @@ type Loaded<Item> = { items: Item[]; next: string | null }
 type Page<Item> = {
   token: string | null
   /**
-   * Holds the items of one page of the list, or `null` if the page is out of sight and the console has dropped its
+   * Holds the items of one page of the list. Null means that the page is out of sight and the console has dropped its
    * items.
    */
   items: Item[] | null
-  /** Holds the page token of the following page of the list, or `null` if the list has no following page. */
+  /** Holds the page token of the following page. Null means that the list has no following page. */
   next: string | null | undefined
   count: number
   height: number
@@ -21,7 +21,7 @@ type Page<Item> = {
 }
 
 type Windowed<Item> = {
-  /** Names the list uniquely on its screen, so that the console can restore the scroll position in the list. */
+  /** Names the list uniquely on its screen, so that the console can restore its scroll position. */
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
   /**
@@ -33,8 +33,8 @@ type Windowed<Item> = {
   /** Makes an empty HTML element for one page of the list, such as a tbody. */
   page: () => HTMLElement
   /**
-   * Makes the rows of one page of the list. The parameter `first` is the index of the page's first row in the list,
-   * counted from 0.
+   * Makes the rows of one page of the list. The parameter `first` is the index of the page's first row in the whole
+   * list, counted from 0.
    */
   rows: (items: Item[], first: number) => Child
   /** Makes an empty table row of a given height, which replaces pages that are not visible. */
@@ -45,7 +45,7 @@ type Windowed<Item> = {
 }
 
 /**
- * Sets how many milliseconds a list waits after a network error. Without this pause, the list would send hundreds of
+ * Sets how many milliseconds a list waits after a network error. Without this wait, the list would send hundreds of
  * requests a second while the service is unreachable.
  */
 const AWAY_REST_MS = 2_000
@@ -57,7 +57,7 @@ export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 /**
  * Makes a list that loads more pages while the user scrolls. The console keeps only the pages near the visible part of
  * the list as HTML elements. An empty gap of the same height replaces each of the other pages, and the console drops
- * the items of these pages. Therefore a list of any length needs only the memory of a few pages.
+ * their items. Therefore a list of any length needs only the memory of a few pages.
  */
 export function windowed<Item>(options: Windowed<Item>): ShownList {
   const { frame, body, signal, everyMs } = options
@@ -97,8 +97,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     element.removeAttribute('aria-busy')
   }
   /**
-   * Sets the token of the list page after `page`. A changed token means that other items follow after `page`, so the
-   * console loads the following pages again.
+   * Sets the token of the list page after `page`. A changed token means that other items follow, so the console loads
+   * the following pages again.
    */
   const chain = (page: Page<Item>, next: string | null): void => {
     page.next = next
@@ -129,7 +129,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       .catch((error) => {
         if (signal.aborted) return
         // After a network error, and while the database is unreachable, the old content of the list page stays visible.
-        // Any error response except the response for an unreachable database replaces the content of the list page.
+        // Any other error response replaces it.
         const isBrief = !(error instanceof AskError) || error.status === UNAVAILABLE
         isAway = isBrief && frame.parentElement !== null
         if (isAway) return
@@ -164,16 +164,16 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       top = bottom
     }
     for (const page of pages) {
-      // A list with only one page costs little memory. The console never replaces the only page of a list by a gap, so
-      // that the browser's search finds every row.
+      // A list with only one page costs little memory. The console never replaces this page by a gap, so that the
+      // browser's search finds every row.
       if (page.element === null || near.has(page) || pages.length === 1) continue
       page.element.remove()
       page.element = null
       page.items = null
     }
     setGaps()
-    // The console adds only the page directly above or below the shown pages, because a gap between two shown pages
-    // must not arise.
+    // The console adds only the page directly above or below the shown pages. Between two shown pages there must be no
+    // gap.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
       (page, n) =>
@@ -207,8 +207,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
   signal.addEventListener('abort', () => observer.disconnect(), { once: true })
 
   /**
-   * Returns the pages that the user sees now. Only these pages are loaded again, because new entries at the top of the
-   * list must not move the rows that the user is reading.
+   * Returns the pages that the user sees now. The console loads only these pages again, because new entries at the top
+   * of the list must not move the rows that the user is reading.
    */
   const inSight = () =>
     pages.filter(({ element: shown }) => {

@@ -9,8 +9,8 @@ export type KnownPages = { token: string | null; height: number; count: number }
 type Place = { top: number; focus: string | null; lists: Map<string, KnownPages> }
 
 /**
- * Sets the maximum number of history entries for which the console remembers the user's scroll position. If the history
- * has more entries than this maximum, the console forgets the scroll position of the oldest history entry.
+ * Sets the maximum number of history entries for which the console remembers the scroll position. Above this number, it
+ * forgets the oldest entry's position.
  */
 const PLACES_MAX = 100
 
@@ -36,7 +36,7 @@ function note(): void {
 
 /**
  * Stores the user's scroll position for the history entry that the user leaves, and switches to the stored position of
- * the present history entry.
+ * the current entry.
  */
 export function enterPlace(): void {
   note()
@@ -57,8 +57,8 @@ export function pushPlace(address: string): void {
 }
 
 /**
- * Returns the pages that a list had loaded in the present history entry. Returns `null` if the present history entry
- * has no such list yet. The function `keep` is called when the user leaves the history entry.
+ * Returns the pages that a list had loaded in the current history entry. Null means that this entry has no such list
+ * yet. The list calls the function `keep` when the user leaves the entry.
  */
 export function placeOf(list: string, keep: () => KnownPages): KnownPages | null {
   keepers.set(list, keep)
@@ -66,8 +66,7 @@ export function placeOf(list: string, keep: () => KnownPages): KnownPages | null
 }
 
 /**
- * Sets the maximum number of milliseconds that the console waits for the content of a screen before it restores the
- * user's scroll position.
+ * Sets how many milliseconds the console waits for the content of a screen before it restores the scroll position.
  */
 const ARRIVES_MS = 5_000
 
@@ -95,7 +94,7 @@ export function returnToPlace(main: HTMLElement): boolean {
   let isFocused = focus === null || focusIt()
   if (isThere && isFocused) return focus !== null
   // The content at the stored scroll position appears only after a request to the service. If the user scrolls or types
-  // before the content appears, the console does not restore the stored position.
+  // before that, the console does not restore the position.
   const ends = new AbortController()
   const observer = new MutationObserver(() => {
     isThere ||= scroll()

@@ -15,9 +15,8 @@ const WHY: Readonly<Record<string, string>> = {
 }
 
 /**
- * Shows the attachments of a message. The text of each attachment stands beside the attachment.
- * @param shown holds the attachment texts that the user has opened, so that these texts stay open when the console
- * redraws the thread.
+ * Shows the attachments of a message, each with its text beside it.
+ * @param shown holds the attachment texts that the user has opened. They stay open when the console redraws the thread.
  */
 export function attachmentList(
   base: string,

@@ -20,8 +20,8 @@ async function toBase64(file: File): Promise<string> {
 }
 
 /**
- * Holds the files that the user attaches to a mail. The page knows only the names of the files in a reopened draft, so
- * new files replace all old files of the draft.
+ * Holds the files that the user attaches to a mail. For a reopened draft, the page knows only the names of the files,
+ * so new files replace all old files.
  * @param changed is called whenever the user changes the files.
  */
 export function chosenFiles(stored: readonly Stored[], changed: () => void) {
@@ -51,7 +51,7 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
   }
   const remove = (n: number): void => {
     // The browser does not have the content of files that only the service stores. Therefore, if the user removes one
-    // stored file, the page removes all stored files.
+    // of them, the page removes all.
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }
@@ -109,8 +109,8 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
       return read
     },
     /**
-     * Returns the files that the page sends to the service. Returns the same array until the user changes the files.
-     * Returns `undefined` if the draft keeps the files that the service has stored.
+     * Returns the files that the page sends to the service, as the same array until the user changes the files. Returns
+     * `undefined` if the draft keeps the files that the service has stored.
      */
     read: (): Attachment[] | undefined => sent,
   }

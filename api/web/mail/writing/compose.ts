@@ -1,6 +1,6 @@
 /**
- * Lets a person write and answer mail in the name of a project. The console stores the typed text of a mail as a draft.
- * The audit log names the person who wrote the mail.
+ * Lets a person write and answer mail in the name of a project. The console stores the typed text as a draft. The audit
+ * log names the person who wrote the mail.
  */
 import { ask, at } from '../../kit/ask.ts'
 import { askWay, field, openDialog, textArea } from '../../kit/dialog.ts'
@@ -23,8 +23,7 @@ const addresses = (text: FormDataEntryValue | null): string[] =>
     .filter((address) => address !== '')
 
 /**
- * Tells whether a typed email address is complete. If a typed address is incomplete, the user is probably still typing
- * the address.
+ * Tells whether a typed email address is complete. Otherwise the user is probably still typing it.
  */
 const isWhole = (address: string): boolean => /^[^@]+@[^@\s]+\.[^@\s.>]+>?$/.test(address)
 
@@ -94,8 +93,7 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       class: 'compose',
       on: {
         input: () => keeper.changed(),
-        // If Enter sent the form, the user could send an unfinished mail by accident, so only Ctrl+Enter sends the
-        // mail.
+        // Only Ctrl+Enter sends the mail. With Enter alone, the user could send an unfinished mail by accident.
         keydown: (event) => {
           if (event.key !== 'Enter') return
           const isMeant = event.ctrlKey || event.metaKey
@@ -154,8 +152,8 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       return () => toast(ENDS[deliveryStatus ?? ''] ?? 'Accepted; Outgoing shows its delivery')
     },
     leaving: async () => {
-      // The dialog first waits for a running send request, because the user can neither keep nor delete the draft of a
-      // mail that is being sent.
+      // The dialog first waits for a running send request. While the service sends the mail, the user can neither keep
+      // nor delete its draft.
       const isSent = await sending?.then(
         () => true,
         () => false,

@@ -3,8 +3,8 @@ import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
 /**
- * Sets how many milliseconds after the last key press the console stores the draft. Storing the draft at each key press
- * would send too many requests, and the loss of one second's typing is harmless.
+ * Sets how many milliseconds after the last key press the console stores the draft. A request at each key press would
+ * be too many, and the loss of one second's typing is harmless.
  */
 const KEEP_AFTER_MS = 800
 
@@ -19,7 +19,7 @@ export function draftKeeper({
   opened,
 }: {
   projectId: string
-  /** Returns the content of the form if the content is valid, even while the user is in the middle of a word. */
+  /** Returns the content of the form if it is valid, even while the user is in the middle of a word. */
   read: () => Content
   /** Returns the whole content of the form, even if the content is invalid. */
   readAnyway: () => Content
@@ -31,8 +31,7 @@ export function draftKeeper({
   let isMade = false
   let hasTriedToSend = false
   /**
-   * Holds the content of the form at the moment when the form opens. The console stores no draft until the user has
-   * changed this initial content.
+   * Holds the content of the form when it opens. The console stores no draft until the user has changed this content.
    */
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
@@ -69,8 +68,8 @@ export function draftKeeper({
       return false
     })
   /**
-   * If somebody has deleted or sent the draft in the meantime, stores the text as a new draft. If the response to the
-   * send request of this form was lost, finds out whether the service has sent the draft.
+   * Stores the text as a new draft if somebody has deleted or sent the draft in the meantime. If the response to the
+   * send request was lost, the function finds out whether the service has sent the draft.
    */
   const storeAnyway = async (content: Content): Promise<'kept' | 'sent'> => {
     const isUnchanged = Object.keys(changesOf(kept, content)).length === 0
@@ -86,7 +85,10 @@ export function draftKeeper({
     }
     return 'kept'
   }
-  /** Tells whether the service has sent the draft. A repeated send request does not send the draft again. */
+  /**
+   * Tells whether the service has sent the draft. To find out, the function repeats the send request, which does not
+   * send the draft again.
+   */
   const wasSent = (): Promise<boolean> =>
     ask(path + at`/${draftId!}/send`, { method: 'POST' }).then(
       () => true,
@@ -140,8 +142,8 @@ export function draftKeeper({
 const isGone = (error: unknown): boolean => error instanceof AskError && error.status === 404
 
 /**
- * Returns the fields of a draft that the user has changed. Files are compared only by object identity, because files
- * have many bytes.
+ * Returns the fields of a draft that the user has changed. The function compares files only by object identity, because
+ * they have many bytes.
  */
 function changesOf(before: Content, now: Content): Content {
   const differs = ([name, value]: [string, unknown]) =>
