@@ -1,8 +1,7 @@
 /**
- * Writes the given SQL conditions for those values that are present, with `and` before each condition. The function
- * leaves out the condition of an absent value. PostgreSQL's plan for a condition such as "null or equal" would read
- * every row. The function appends the values to the list `values`. The character `?` in a condition stands for the
- * condition's value.
+ * Writes the given SQL conditions for those values that are present, with `and` before each. The function leaves out
+ * the condition of an absent value. A condition such as "null or equal" would make PostgreSQL read every row. The
+ * function appends the values to the list `values`. The character `?` in a condition stands for its value.
  */
 export const conditions = (
   values: unknown[],
@@ -15,7 +14,6 @@ export const conditions = (
     .join(' ')
 
 /**
- * Writes an SQL condition that a text contains a value. The SQL condition ignores the difference between upper and
- * lower case.
+ * Writes an SQL condition that a text contains a value, in upper or lower case.
  */
 export const holds = (text: string): string => `position(lower(?) in lower(${text})) > 0`

@@ -2,11 +2,11 @@ import pg from 'pg'
 
 /**
  * Returns the settings of a database connection, including a name of this service. The function removes
- * `application_name` and `options` from the URL, because the database driver would prefer them to the values of its
- * caller. A name would then not show whether a worker pool is alive, and no statement would have a time limit. The
- * settings keep other options of the URL, such as a search path.
- * @param settings holds options of the service, such as `-c statement_timeout=1000`. The options of the service take
- * precedence over the options in the URL.
+ * `application_name` and `options` from the URL, because the database driver would prefer them to the caller's values.
+ * The connection's name would then not show whether a worker pool is alive, and no statement would have a time limit.
+ * Other options of the URL stay, such as a search path.
+ * @param settings holds options of the service, such as `-c statement_timeout=1000`. They take precedence over the
+ * options in the URL.
  */
 export function connectionTo(databaseUrl: string, name: string, settings = '') {
   const url = new URL(databaseUrl)
@@ -23,8 +23,8 @@ export function connectionTo(databaseUrl: string, name: string, settings = '') {
 }
 
 /**
- * Creates a database connection for one caller. If the connection breaks, the next statement of the caller rejects. If
- * the connection had no listener for errors, the break of an idle connection would end the whole process.
+ * Creates a database connection for one caller. If the connection breaks, the next statement of the caller rejects.
+ * Without a listener for errors, the break of an idle connection would end the whole process.
  */
 export function singleConnection(settings: pg.ClientConfig): pg.Client {
   const client = new pg.Client(settings)

@@ -19,8 +19,7 @@ export type PoolOptions = {
   /** Holds the maximum duration of each SQL statement on the connections of the pool, in milliseconds. 0 means no limit. */
   statementTimeoutMs?: number
   /**
-   * Logs idle database connections that break. The pool replaces a broken connection by a new connection as soon as the
-   * pool needs the connection.
+   * Logs idle database connections that break. When the pool needs such a connection, it opens a new one.
    */
   log?: Pick<Logger, 'debug'>
 }
@@ -29,15 +28,14 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Holds how long PostgreSQL may stay silent after the timeout of an SQL statement has passed. PostgreSQL ends every SQL
- * statement at the statement's timeout. Therefore a longer silence means that the PostgreSQL server vanished, or that a
- * proxy lost the connection.
+ * Sets how long PostgreSQL may stay silent after the timeout of an SQL statement. PostgreSQL ends every statement at
+ * this timeout. Therefore a longer silence means that the server vanished, or that a proxy lost the connection.
  */
 const ANSWER_GRACE_MS = 2_000
 
 /**
- * Creates a pool of database connections with the setting `force_generic_plan`. With `force_generic_plan`, a call of
- * add_job takes 35–60 % less time, because PostgreSQL does not plan its inner SQL statements each time.
+ * Creates a pool of database connections with the setting `force_generic_plan`. With it, a call of add_job takes 35–60
+ * % less time, because PostgreSQL does not plan its inner statements each time.
  */
 export function createPool({
   url,
@@ -74,7 +72,7 @@ export const transaction = <Result>(
   work: (client: Client) => Promise<Result>,
 ): Promise<Result> => within('begin', pool, work)
 
-/** Runs database reads in one snapshot. Each read in the snapshot sees the database in the state of the first read. */
+/** Runs database reads in one snapshot. All reads see the database as it was at the first read. */
 export const snapshot = <Result>(
   pool: Pool,
   work: (client: Client) => Promise<Result>,
@@ -93,8 +91,8 @@ async function within<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // After the database did not respond to an SQL statement, a rollback would wait just as long again. Therefore the
-    // pool closes the database connection, and the database then rolls the transaction back.
+    // If the database did not respond to a statement, a rollback would wait just as long again. Therefore the pool
+    // closes the connection, and the database then rolls the transaction back.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {
@@ -111,8 +109,8 @@ async function within<Result>(
 const ROLLED_BACK = new Set(['40P01', '40001'])
 
 /**
- * Tells whether PostgreSQL rolled back a transaction so that another transaction could continue (deadlock,
- * serialisation). The caller may run a transaction again after PostgreSQL rolled it back.
+ * Tells whether PostgreSQL rolled back a transaction so that another one could continue (deadlock, serialisation). The
+ * caller may run the transaction again.
  */
 export const isDeadlock = (error: unknown): boolean => ROLLED_BACK.has(errorCode(error))
 
@@ -123,8 +121,8 @@ export const isLockTimeout = (error: unknown): boolean => errorCode(error) === '
 export const isStatementTimeout = (error: unknown): boolean => errorCode(error) === '57014'
 
 /**
- * Tells whether PostgreSQL cancelled an SQL statement, either so that other work could continue, or because the
- * statement took too long. The same statement can succeed later.
+ * Tells whether PostgreSQL cancelled an SQL statement, so that other work could continue, or because the statement took
+ * too long. The same statement can succeed later.
  */
 export const isGivenUp = (error: unknown): boolean =>
   isDeadlock(error) || isLockTimeout(error) || isStatementTimeout(error)

@@ -1,11 +1,13 @@
 import type { Queryable } from './db.ts'
 
-/** Limits how many rows one statement deletes, so that no backlog reaches the statement timeout of the database. */
+/**
+ * Limits how many rows one statement deletes. With any number of old rows, the statement then stays below the
+ * database's statement timeout.
+ */
 const BATCH = 2_000
 
 /**
- * Names the tables from which the housekeeping job deletes old rows. In each table, an index covers the SQL condition
- * of the table.
+ * Names the tables from which the housekeeping job deletes old rows. Each of them has an index for its SQL condition.
  */
 type AgedTable =
   | 'calendar_events'
@@ -26,7 +28,7 @@ type AgedTable =
 
 /**
  * Deletes the rows of a table that fulfil an SQL condition, one batch after another. The function skips rows that
- * another transaction has locked. The next call of the function deletes the skipped rows.
+ * another transaction has locked. The next call deletes them.
  * @param condition takes the time from `statement_timestamp()`. With `clock_timestamp()`, whose result changes during a
  * statement, PostgreSQL would use no index.
  */
@@ -42,16 +44,16 @@ export async function deleteInBatches(
 }
 
 /**
- * Limits how many pages of a table one statement reads. A page has about 100 rate windows. One statement deletes them
- * from 100 pages in about 20 ms.
+ * Limits how many pages of a table one statement reads. A page has about 100 rate windows, and one statement deletes
+ * them from 100 pages in about 20 ms.
  */
 const BATCH_PAGES = 100
 
 /**
  * Deletes the rows of a table that fulfil an SQL condition, some pages of the table after another. The function reads
- * the whole table once, so it suits a table without an index for the condition. In such a table, each batch of {@link
- * deleteInBatches} would read again the rows that earlier batches kept or deleted. The function skips rows that another
- * transaction has locked. The next call of the function deletes the skipped rows.
+ * the whole table once, so it suits a table without an index for the condition. There, each batch of {@link
+ * deleteInBatches} would read the rows again that earlier batches kept or deleted. The function skips rows that another
+ * transaction has locked. The next call deletes them.
  * @param values holds the parameters of the condition, from $3 on.
  */
 export async function deleteByPages(

@@ -5,16 +5,16 @@ export type Subscription = { stop(): Promise<void> }
 
 const RECONNECT_MS = 500
 /**
- * Sets the time between two heartbeats on a listening database connection. Without a heartbeat, a listening database
- * connection never notices that the PostgreSQL server vanished.
+ * Sets the time between two heartbeats on a listening database connection. Without a heartbeat, the connection never
+ * notices that the PostgreSQL server vanished.
  */
 const HEARTBEAT_MS = 5_000
 const ANSWER_TIMEOUT_MS = 5_000
 
 /**
  * Listens on a PostgreSQL channel over a separate database connection, and reconnects until the caller calls `stop`.
- * @param onConnect runs after each new connection, when notifications arrive again. `onConnect` should read the changes
- * that the service announced while no connection existed.
+ * @param onConnect runs after each new connection, when notifications arrive again. It should read the changes that the
+ * service announced while no connection existed.
  */
 export function subscribe(options: {
   databaseUrl: string

@@ -8,8 +8,8 @@ import { createPool, type Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
 /**
- * Holds the key of the advisory lock for migrations. The number MIGRATION_LOCK is arbitrary. Because of the advisory
- * lock, processes that start at the same time migrate the database one after the other.
+ * Holds the key of the advisory lock for migrations, which is an arbitrary number. With this lock, processes that start
+ * at the same time migrate the database one after the other.
  */
 const MIGRATION_LOCK = 7_305_146
 
@@ -31,8 +31,8 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
   const client = singleConnection(connectionTo(databaseUrl, MIGRATOR))
   await client.connect()
   try {
-    // The migration turns the time limit of statements off. The settings of the database or of its role may set such a
-    // limit, but the build of an index can take hours.
+    // The migration turns the time limit of statements off. The settings of the database or its role may set a limit,
+    // but the build of an index can take hours.
     await client.query('set statement_timeout = 0')
     await takeLock(client)
     await migrateQueue(databaseUrl)
@@ -54,8 +54,8 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
 }
 
 /**
- * Applies Graphile Worker's migrations on a pool of this service. If Graphile Worker used its own pool, it would remove
- * the listeners for errors before the connection has closed.
+ * Applies Graphile Worker's migrations on a pool of this service. Graphile Worker would remove the error listeners of
+ * its own pool before the connection has closed.
  */
 async function migrateQueue(databaseUrl: string): Promise<void> {
   const pool = createPool({ url: databaseUrl, size: 1, name: MIGRATOR, statementTimeoutMs: 0 })
@@ -70,9 +70,9 @@ async function migrateQueue(databaseUrl: string): Promise<void> {
 const TURN_PAUSE_MS = 200
 
 /**
- * Waits until no other process migrates the database. A statement that waits for the advisory lock would hold a
- * database snapshot. The other process may be building an index online. This build would wait for the end of the
- * snapshot, so both processes would wait for ever.
+ * Waits until no other process migrates the database. A statement that waited for the advisory lock would hold a
+ * database snapshot. The other process may be building an index online, and this build waits for the end of all
+ * snapshots. Both processes would then wait for ever.
  */
 async function takeLock(client: pg.Client): Promise<void> {
   for (;;) {
@@ -103,8 +103,7 @@ const ONLINE = '-- online:'
 const RECORD = 'insert into migrations (name) values ($1)'
 
 /**
- * Applies an online migration. The build of an index waits for the end of older transactions, but does not block newer
- * transactions.
+ * Applies an online migration. The build of an index waits for older transactions, but does not block newer ones.
  */
 async function applyOnline(client: pg.Client, text: string, name: string): Promise<void> {
   await dropHalfBuilt(client, text)
@@ -129,8 +128,8 @@ async function dropHalfBuilt(client: pg.Client, text: string): Promise<void> {
 }
 
 /**
- * Limits the milliseconds that a migration waits for a table lock. While a migration waits for a table lock, every
- * later SQL statement on the table also waits.
+ * Limits the milliseconds that a migration waits for a table lock. Meanwhile, every later SQL statement on the table
+ * also waits.
  */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
@@ -165,8 +164,8 @@ async function appliedMigrations(db: Queryable | pg.Client): Promise<Set<string>
 }
 
 /**
- * Returns the migrations that the database lacks. If the database lacks no migration, the database is ready for this
- * version of the service.
+ * Returns the migrations that the database lacks. An empty result means that the database is ready for this version of
+ * the service.
  */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ present: boolean }>(

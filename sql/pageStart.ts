@@ -1,8 +1,8 @@
 import type { Cursor } from '../shared/cursor.ts'
 
 /**
- * Returns the position at which a page of a newest-first list starts, as the values that follow the SQL condition
- * `(created_at, row) <`.
+ * Returns the position at which a page of a newest-first list starts. Its values follow the SQL condition `(created_at,
+ * row) <`.
  */
 export const pageStart = (cursor: Cursor | null): [at: Date | string, row: bigint] =>
   cursor === null ? ['infinity', 0n] : [new Date(cursor.atMs), cursor.row]
@@ -10,8 +10,8 @@ export const pageStart = (cursor: Cursor | null): [at: Date | string, row: bigin
 export type Order = 'newest' | 'oldest'
 
 /**
- * Returns the SQL keywords that sort a list in the given order. For the order `oldest`, PostgreSQL reads the index of
- * the newest-first list backwards.
+ * Returns the SQL keywords that sort a list in the given order. For `oldest`, PostgreSQL reads the index of the
+ * newest-first list backwards.
  */
 export const pageOrder = (
   order: Order,

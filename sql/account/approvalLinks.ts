@@ -1,6 +1,6 @@
 /**
- * Stores the links that let an owner decide an approval request from a notification mail. Each link in a notification
- * mail can decide one approval request, and only once.
+ * Stores the links that let an owner decide an approval request from a notification mail. Each link can decide one
+ * request, and only once.
  */
 import { hashSecret } from '../../shared/secretHash.ts'
 import type { Queryable } from '../db.ts'
@@ -16,8 +16,7 @@ export const APPROVERS = `
   where pp.project_id = p.id and pe.role = 'owner' and pe.email is not null`
 
 /**
- * Stores the link with which an owner decides an approval request. A notification mail that is sent again has the same
- * link as before.
+ * Stores the link with which an owner decides an approval request. A repeated notification mail has the same link.
  */
 export async function addApprovalLink(
   db: Queryable,

@@ -1,8 +1,7 @@
 /**
- * Stores the approval requests that an owner decides. One table holds the approval requests for mails and for payments.
- * The columns `kind` and `subject` of an approval request name its mail or its payment. The code that makes an approval
- * request also carries out the owner's decision, in one transaction (sql/mail/approval/heldMails.ts,
- * sql/purse/purchases/askedPayments.ts).
+ * Stores the approval requests that an owner decides. One table holds the requests for mails and for payments. The
+ * columns `kind` and `subject` name the mail or the payment. The code that makes a request also carries out the owner's
+ * decision, in one transaction (sql/mail/approval/heldMails.ts, sql/purse/purchases/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Queryable } from '../db.ts'
@@ -26,12 +25,12 @@ export type Approval = {
   contentHash: Buffer | null
   requestedAt: Date
   expiresAt: Date
-  /** Tells whether the approval request has expired, even if the expiry is not recorded yet. */
+  /** Tells whether the approval request has expired, even if no job has recorded this yet. */
   isLate: boolean
   decidedAt: Date | null
   /**
-   * Names who decided the approval request: the prefix of an API key, a console session, or an approval link together
-   * with its email address. Null means that nobody has decided the approval request yet.
+   * Names who decided the approval request: the prefix of an API key, a console session, or an approval link with its
+   * email address. Null means that nobody has decided yet.
    */
   decidedBy: string | null
   reason: string | null
@@ -128,8 +127,8 @@ export async function listApprovals(
 }
 
 /**
- * Ends an approval request that still waits for the owner's decision. The caller has locked the row of the approval
- * request, and has checked that the approval request still waits.
+ * Ends an approval request that still waits for the owner's decision. The caller has locked its row, and has checked
+ * that it still waits.
  */
 export async function endApproval(
   db: Queryable,
@@ -150,7 +149,7 @@ export async function endApproval(
   return toApproval(rows[0]!)
 }
 
-/** Holds the time for which decided approval requests are kept. */
+/** Sets for how long the service keeps decided approval requests. */
 const RETENTION = '90 days'
 
 /** Deletes approval requests that were decided over 90 days ago, and their approval links. */

@@ -12,8 +12,8 @@ export type Actor = {
 }
 
 /**
- * Lists the outcomes of an audited action. The outcome `refused` means that the object of the action lacks a requested
- * part, such as a field of a credential. The outcome `failed` means that a stored secret could not be decrypted.
+ * Lists the results of an audited action. The result `refused` means that the object lacks a requested part, such as a
+ * field of a credential. The result `failed` means that the service could not decrypt a stored secret.
  */
 export const OUTCOMES = ['ok', 'not_found', 'expired', 'refused', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
@@ -38,13 +38,13 @@ export type NewAuditEntry = {
   outcome: Outcome
 }
 
-/** Lists the columns of an audit entry: the six columns of {@link auditValues}, then the outcome. */
+/** Lists the columns of an audit entry: the six columns of {@link auditValues}, followed by the outcome. */
 export const AUDIT_COLUMNS = 'project_id, actor, request_id, action, subject, detail, outcome'
 
 /**
- * Writes SQL that inserts an audit entry inside a larger SQL statement, so that an action and its audit entry commit
- * together. The parameter `outcome` is an SQL expression that yields the outcome of the audited action. In the larger
- * SQL statement, the parameters from number `first` on are the values of {@link auditValues}.
+ * Writes SQL that inserts an audit entry inside a larger statement, so that an action and its entry commit together.
+ * The parameter `outcome` is an SQL expression for the result of the action. In the larger statement, the values of
+ * {@link auditValues} are the parameters from number `first` on.
  */
 export const auditInsert = (first: number, outcome: string): string =>
   `insert into audit_log (${AUDIT_COLUMNS})
@@ -70,13 +70,13 @@ export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEnt
 }
 
 /**
- * Holds the `project_id` of audit entries that belong to no project. Platform keys, jobs and console sign-ins cause
- * such entries.
+ * Holds the `project_id` of audit entries that belong to no project. Platform keys, jobs and sign-ins to the console
+ * cause such entries.
  */
 export const ORGANIZATION = 'organization'
 
 /**
- * Writes an audit entry before the audited action, in its own SQL statement, so that no action lacks an audit entry.
+ * Writes an audit entry before the audited action, in a separate SQL statement. Therefore no action can lack its entry.
  * @returns the row number of the audit entry, which {@link setOutcome} needs.
  */
 export async function openAudit(

@@ -13,21 +13,20 @@ export type FirstKeys = {
   platformKey: string
   projectKey: string
   /**
-   * Holds the inbox address of the project that owns the first project key. Null means that the first project key was
-   * revoked.
+   * Holds the inbox address of the project that owns the first project key. Null means that this key was revoked.
    */
   inboxAddress: string | null
   /**
-   * Holds the token of a sign-in link to the console. The sign-in token is null after the first sign-in. In production,
-   * the sign-in token is also null, because the log would show the token.
+   * Holds the token of a sign-in link to the console. It is null after the first sign-in. In production it is always
+   * null, because the log would show it.
    */
   signInToken: string | null
 }
 
 /**
- * Ensures that the first platform key and the first project key exist. The first API keys come from
- * BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, or from an earlier start. If neither source has the keys, the
- * service generates the first API keys and keeps them in DATA_DIR.
+ * Ensures that the first platform key and the first project key exist. They come from BOOTSTRAP_PLATFORM_KEY and
+ * BOOTSTRAP_PROJECT_KEY, or from an earlier start. If neither source has the keys, the service generates them and keeps
+ * them in DATA_DIR.
  * @throws {ConfigError} in production if BOOTSTRAP_PLATFORM_KEY or BOOTSTRAP_PROJECT_KEY is missing.
  */
 export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {
@@ -50,7 +49,7 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
 }
 
 /**
- * Stores the API keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the kinds of the stored API keys:
+ * Stores the API keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the kinds of the stored keys:
  * `platform`, `project` or both.
  */
 export async function storeGivenKeys(databaseUrl: string, config: Config): Promise<string[]> {
@@ -86,13 +85,13 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
     platformKey: platformKey ?? generateKey('platform'),
     projectKey: projectKey ?? generateKey('project'),
   }
-  // Without fsync, a power failure could empty the file, although the database has the keys.
+  // Without fsync, a power failure could empty the file although the database has the keys.
   writeFileSync(`${file}.new`, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600, flush: true })
   renameSync(`${file}.new`, file)
   return keys
 }
 
-/** Sets the maximum number of names that are tried for the first project's inbox: `agent`, `agent-2` and so on. */
+/** Sets how many names the service tries for the first project's inbox: `agent`, `agent-2` and so on. */
 const FIRST_NAMES_MAX = 1_000
 
 async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {

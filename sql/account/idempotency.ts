@@ -2,15 +2,15 @@ import type { Queryable } from '../db.ts'
 import { lifetimeOf } from './projects/retention.ts'
 
 /**
- * Writes an SQL expression for the lifetime of a project's idempotency keys. An idempotency key lives for at least a
- * day (docs/contract.md §4, §6). The parameter `project` is an SQL expression for the project.
+ * Writes an SQL expression for the lifetime of a project's idempotency keys, which is at least a day (docs/contract.md
+ * §4, §6). The parameter `project` is an SQL expression for the project.
  */
 export const keyLifetime = (project: string): string => lifetimeOf('idempotencyKeys', project)
 
 /**
  * Reserves an idempotency key for an HTTP request, or finds the earlier HTTP request that has reserved the same key.
- * @returns the hash of the HTTP request that has reserved the idempotency key, and the stored response. The stored
- * response is null while the HTTP request that has reserved the idempotency key is in progress.
+ * @returns the hash of the HTTP request that has reserved the idempotency key, and the stored response. The response is
+ * null while this request is in progress.
  */
 export async function beginIdempotent(
   db: Queryable,

@@ -1,22 +1,22 @@
-/** If one network has at least this many rows of a full table, a new row replaces a row of this network. */
+/** Sets from how many rows of one network in a full table a new row replaces a row of this network. */
 const CROWD_MIN = 10
 /**
- * If no network has many rows, a new row replaces the oldest row, provided that this row is older than IDLE_AFTER. The
- * connection of an app takes a few minutes.
+ * Sets the minimum age of a row that a new row may replace if no network has many rows. It is long enough, because an
+ * app needs only a few minutes to connect.
  */
 const IDLE_AFTER = '1 hour'
 
 /**
- * Returns an SQL query for the id of the row that a new row of a full table replaces. Strangers can fill the tables of
+ * Returns an SQL query for the id of the row that a new row of a full table replaces. Anybody can fill the tables of
  * OAuth clients, of requests for consent, of company sign-ins and of passkey challenges. The network with the most rows
- * yields, so that a stranger who fills a table replaces only the rows of this stranger. Several new rows at once
- * replace different rows.
+ * loses a row. Therefore an attacker who fills a table replaces only their own rows. Several new rows at once replace
+ * different rows.
  * @param of.id is the column that identifies a row.
  * @param of.since is the column with the time of a row.
- * @param of.where selects the rows that strangers can fill.
- * @param of.over selects the rows that nobody needs any more. These rows yield first. By default there are none.
- * @param of.idle selects the rows that can yield although no network has many rows. By default these are the rows that
- * are older than IDLE_AFTER.
+ * @param of.where selects the rows that anybody can fill.
+ * @param of.over selects the rows that nobody needs any more. They are replaced first. By default there are none.
+ * @param of.idle selects the rows that may be replaced although no network has many rows. By default these are the rows
+ * older than IDLE_AFTER.
  */
 export const replaceable = (
   table: string,

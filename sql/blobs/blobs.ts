@@ -19,10 +19,10 @@ export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 /** Stores contents of mail that are too large for the database in an object store. */
 export type Blobs = {
   /**
-   * Writes large content to the object store. The caller then stores a database row with the hash of the object. A
-   * sweep job removes an object after an hour if no database row names the object.
-   * @returns the hash that names the object in the object store. Null means that the caller stores the content in the
-   * database row, because the content is small or because the object store does not take an object of this size.
+   * Writes large content to the object store. The caller then stores a database row with the hash of the object. If no
+   * database row names an object, a sweep job removes it after an hour.
+   * @returns the hash that names the object. Null means that the caller stores the content in the database row. The
+   * content is then small, or the object store does not take objects of this size.
    * @throws {BlobsAwayError}
    */
   keep(content: Uint8Array): Promise<Buffer | null>
@@ -32,20 +32,20 @@ export type Blobs = {
    */
   read(stored: StoredContent): Promise<Buffer>
   /**
-   * Returns the same store of mail contents with a separate queue for one project. Large contents of one project wait
-   * for each other, but never for large contents of other projects.
+   * Returns the same store of mail contents with a separate queue for one project. Large contents of one project then
+   * wait for each other, but never for those of other projects.
    */
   of(projectId: string): Blobs
 }
 
 /**
  * Sets the maximum number of mail contents that one project may hold in memory at once. The SMTP listener also writes
- * at most this many mails at once from its spool to the object store.
+ * at most this many mails at once from its spool (the file of accepted mail) to the object store.
  */
 export const OWN_AT_ONCE = 3
 /**
- * Sets the maximum number of mail contents that are in memory at once. The limit AT_ONCE exists, because a mail's
- * content has up to 35 MB, and because the object store may be slow.
+ * Sets the maximum number of mail contents in memory at once. A content has up to 35 MB, and the object store may be
+ * slow.
  */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 
@@ -76,9 +76,9 @@ export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
 }
 
 /**
- * Encrypts content and writes the ciphertext to the object store. The function stores the database row of an object
- * before the object, so that every object has a row. @returns the object's hash, or null if the object store does not
- * take an object of this size.
+ * Encrypts content and writes the ciphertext to the object store. The function first stores the database row of the
+ * object, so that every object has a row. @returns the object's hash, or null if the object store does not take an
+ * object of this size.
  */
 export async function writeBlob(
   db: Queryable,

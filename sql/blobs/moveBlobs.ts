@@ -6,8 +6,7 @@ import { LostObjectError, sha256 } from './sealedBlob.ts'
 export type Direction = 'store' | 'database'
 
 /**
- * Sets the maximum number of mail contents that move at the same time, because each content takes up to 35 MB of
- * memory.
+ * Sets the maximum number of mail contents that move at the same time. Each of them takes up to 35 MB of memory.
  */
 const AT_ONCE = 4
 /** Sets the maximum number of database rows that one SQL statement of the move reads. */
@@ -41,18 +40,18 @@ const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
 
 /**
- * Reports the progress of a move between the database and the object store. The field `moved` counts the moved mail
- * contents. The field `lost` counts the contents whose objects are missing or damaged in the object store. The field
- * `tooLarge` counts the contents that stay in the database because the object store does not take objects of their
- * size. The field `seen` is the fraction of the table rows that the move has read, from 0 to 1.
+ * Reports the progress of a move of mail contents between the database and the object store. The field `moved` counts
+ * the moved contents. The field `lost` counts the contents whose objects are missing or damaged. The field `tooLarge`
+ * counts the contents that stay in the database because the object store does not take objects of their size. The field
+ * `seen` is the fraction of the table rows that the move has read, from 0 to 1.
  */
 export type Progress = { moved: number; lost: number; tooLarge: number; seen: number }
 type Outcome = 'moved' | 'unmoved' | 'tooLarge'
 
 /**
- * Moves mail contents to the object store or back to the database while the service runs. The function updates a
- * database row only if the content of the row has not changed since the content was copied. If the move stops early,
- * another run moves the remaining contents. If an object is lost, all other contents still move.
+ * Moves mail contents to the object store or back to the database while the service runs. The function updates a row
+ * only if its content is still the same as when it was copied. After an early stop, another run moves the remaining
+ * contents. A lost object does not stop the other contents.
  * @throws {BlobsAwayError}
  */
 export async function moveBlobs(
@@ -98,8 +97,8 @@ async function lastKey(db: Queryable, { table, columns }: Table): Promise<number
 }
 
 /**
- * Reads the table rows that follow a given primary key. @returns the primary keys of rows with a content to move
- * (`wanted`), and the last primary key that was read (`next`). If `next` is null, the table has no more rows.
+ * Reads the table rows after a given primary key. @returns the primary keys of rows with a content to move (`wanted`),
+ * and the last primary key that was read (`next`). If `next` is null, the table has no more rows.
  */
 async function walk(
   db: Queryable,
@@ -121,7 +120,7 @@ async function walk(
 
 /**
  * Runs the function `work` for several rows at the same time. After `work` has failed for one row, the function starts
- * `work` for no further row.
+ * no further row.
  */
 async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) {
   const left = keys.values()
@@ -141,7 +140,7 @@ async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) 
 
 /**
  * Moves the content of one table row between the database and the object store. @returns `unmoved` if the row is
- * deleted, or if the content of the row was already moved or has changed in the meantime.
+ * deleted, or if its content was already moved or has changed in the meantime.
  */
 async function moveContent(
   db: Queryable,

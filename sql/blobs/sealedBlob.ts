@@ -3,8 +3,8 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
 /**
- * Holds the length of a nonce according to NIST SP 800-38D §8.2: 96 random bits. A random nonce is safe, because each
- * encryption key encrypts only one content.
+ * Holds the length of a nonce: 96 random bits (NIST SP 800-38D §8.2). A random nonce is safe, because each encryption
+ * key encrypts only one content.
  */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16

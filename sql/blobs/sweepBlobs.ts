@@ -2,13 +2,13 @@ import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore
 import { type Pool, transaction } from '../db.ts'
 
 /**
- * Sets the number of seconds for which the object store keeps an object that no database row names. A database row that
- * names a new object may not be stored yet. A reader may still need the object after its database row was deleted.
+ * Sets for how many seconds the object store keeps an object that no database row names. The database row of a new
+ * object may not be stored yet. After the deletion of a row, a reader may still need its object.
  */
 export const IDLE_MAX_S = 3_600
 /**
  * Writes SQL that computes when the oldest open database snapshot began. An export or a dump with an old snapshot still
- * sees deleted messages, and reads the objects of these messages.
+ * sees deleted messages, and reads their objects.
  */
 const OLDEST_SNAPSHOT = `(
   select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`
@@ -16,8 +16,8 @@ const BATCH = 200
 const REMOVALS_AT_ONCE = 8
 
 /**
- * Moves an object's row from `blobs` to `dead_blobs` if no message has named the object for an hour. After the move no
- * message can name the object, because a foreign key requires a row of the object in `blobs`.
+ * Moves an object's row from `blobs` to `dead_blobs` if no message has named the object for an hour. After this, no
+ * message can name the object, because a foreign key requires its row in `blobs`.
  * @returns the number of checked rows in `blobs`.
  */
 export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {
@@ -28,8 +28,7 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
        order by idle_since limit ${BATCH} for update skip locked`,
       [idleS],
     )
-    // Only the next SQL statement, after the locks, sees every reference to the objects that was committed before these
-    // locks.
+    // Only an SQL statement after the locks sees every reference to the objects that was committed before these locks.
     await db.query(
       `with idle as (select unnest($1::bytea[]) as hash), named as (
          update blobs b set idle_since = null from idle where b.hash = idle.hash and (
@@ -53,13 +52,13 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
 export type DeadBlob = { diedAt: Date; hash: Buffer }
 
 /**
- * Removes one batch of objects of `dead_blobs` from the object store, several objects at once. If the process crashes,
- * the next call removes at most one batch of objects a second time. If the store refuses to remove an object, the object
- * stays, and the other objects are removed without delay.
- * @param after is the last row of the previous batch, so that refused objects do not fill every batch. Null begins with
- * the oldest row.
- * @returns the number of removed objects, the first refusal of the store, and the last row of the batch. Null in place
- * of the last row means that no further batch follows.
+ * Removes one batch of objects of `dead_blobs` from the object store, several objects at once. After a crash, the next
+ * call repeats the removal of at most one batch. If the store refuses to remove an object, this object stays, and the
+ * others are removed without delay.
+ * @param after is the last row of the previous batch. Without it, refused objects would fill every batch. Null begins
+ * with the oldest row.
+ * @returns the number of removed objects, the first refusal of the store, and the last row of the batch. Null instead
+ * of this row means that no further batch follows.
  */
 export async function removeDeadBlobs(
   pool: Pool,

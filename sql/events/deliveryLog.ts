@@ -86,9 +86,9 @@ const toDelivery = (row: DeliveryRow): Delivery => ({
 })
 
 /**
- * Lists the event types that the caller may read. The value `all` means that the caller may read the events of every
- * type. The path or the query of a webhook URL is often a secret of the receiver. So a caller sees the whole URL only
- * if it may read all events of the webhook, and if the webhook still has this URL.
+ * Lists the event types that the caller may read. The value `all` means every type. The path or the query of a webhook
+ * URL is often a secret of the receiver. Therefore a caller sees the whole URL only if it may read all events of the
+ * webhook, and if the webhook still has this URL.
  */
 export type UrlReader = 'all' | readonly string[]
 
@@ -114,8 +114,8 @@ export type DeliveryFilter = {
 const ORIGIN = `split_part(url, '/', 1) || '//' || split_part(url, '/', 3)`
 
 /**
- * Writes SQL that computes the URL of a webhook delivery as the caller may see it. The project is the parameter $1 of
- * the SQL statement. The function appends its own parameter to `values`.
+ * Writes SQL that computes the part of a delivery's URL that the caller may see. The project is the parameter $1 of the
+ * SQL statement. The function appends its own parameter to `values`.
  */
 function shownUrl(urlsFor: UrlReader, values: unknown[]): string {
   if (urlsFor === 'all') return 'url'
@@ -126,8 +126,8 @@ function shownUrl(urlsFor: UrlReader, values: unknown[]): string {
 }
 
 /**
- * Writes the SQL conditions of a filter on webhook deliveries. In the SQL statement, the conditions follow the
- * parameters $1 (project) and $2 (events). The function appends the parameters of the conditions to `values`.
+ * Writes the SQL conditions of a filter on webhook deliveries. They follow the parameters $1 (project) and $2 (events)
+ * of the statement. The function appends their parameters to `values`.
  * @param url is the SQL expression of the URL that the caller sees.
  */
 const deliveryConditions = (filter: DeliveryFilter, url: string, values: unknown[]): string =>
@@ -149,8 +149,8 @@ export async function listDeliveries(
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
   const url = shownUrl(filter.urlsFor, values)
   const tests = deliveryConditions(filter, url, values)
-  // The SQL query has a separate part for each delivery status, with the status as a literal. The index of undelivered
-  // deliveries returns deliveries in order only for a single status.
+  // The SQL query has a separate part for each delivery status, with the status as a literal. Only for a single status
+  // does the index of undelivered deliveries return them in order.
   const statuses = (filter.statuses ?? [null]).map((name) =>
     name === null ? '' : `and status = '${STATUSES[name]}'`,
   )
@@ -210,7 +210,7 @@ export async function findDelivery(
 }
 
 /**
- * Limits how many of the latest attempts of a webhook delivery the service shows, because replays can add any number of
+ * Limits how many of the latest attempts of a webhook delivery the service shows. Replays can add any number of
  * attempts.
  */
 const ATTEMPTS_SHOWN = 100
@@ -229,15 +229,14 @@ export async function listAttempts(db: Queryable, deliveryId: string): Promise<A
 }
 
 /**
- * Reports that the service has no secret with which it can sign a webhook delivery, because the endpoint is deleted or
- * has no webhook.
+ * Reports that the service has no secret to sign a webhook delivery, because the endpoint is deleted or has no webhook.
  */
 export class NoWebhookError extends Error {}
 
 /**
  * Replays a webhook delivery: the service sends the same bytes with the same idempotency key, and signs them with the
- * current secret. If the webhook delivery has ended, the replay restarts the retry schedule of the delivery. If the
- * webhook delivery is pending, the replay makes the next attempt now and continues the retry schedule.
+ * current secret. For an ended delivery, the replay restarts the retry schedule. For a pending delivery, it makes the
+ * next attempt now and continues the schedule.
  * @returns the updated webhook delivery. Null means that the project has no webhook delivery with the id.
  * @throws {NoWebhookError}
  */
@@ -274,7 +273,7 @@ export async function replayDelivery(
 
 /**
  * Aborts the pending deliveries of an endpoint, a webhook or a project. The function locks rows of deliveries in the
- * order of their ids, as `recordAttempts` does, so the two functions cannot deadlock.
+ * order of their ids, like `recordAttempts`. Therefore the two functions cannot deadlock.
  */
 export async function abortDeliveriesOf(
   db: Queryable,

@@ -18,17 +18,17 @@ export type NewEvent = {
   type: EventType
   data: EventData
   /**
-   * Holds the W3C trace context that the webhooks of the event continue. If `traceparent` is absent, the webhooks of
-   * the event continue the trace of the running work.
+   * Holds the W3C trace context that the webhooks of the event continue. If it is absent, they continue the trace of
+   * the running work.
    */
   traceparent?: string | null
 }
 
 /**
  * Stores events and their webhook deliveries in the caller's transaction. A deleted project gets no event, because its
- * data are being erased. Callers call `recordEvents` last in a transaction, because the function locks the event
- * streams of the projects until the commit. All events get one time, which the SQL reads after it has locked the
- * streams. Therefore no event of a project has an earlier time than the event before it.
+ * data are being erased. Callers call `recordEvents` last in a transaction, because it locks the event streams of the
+ * projects until the commit. All events get the same time, which the SQL reads after it has locked the streams.
+ * Therefore no event of a project has an earlier time than the event before it.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
@@ -135,9 +135,9 @@ export type StoredEvent = {
 }
 
 /**
- * Lists the events of a project after a given event number, in the order of their numbers. The list ends before the
- * event with which the data would exceed `chars` characters, but the list holds at least one event. @returns the events,
- * and whether the project has more events after them.
+ * Lists the events of a project after a given event number, in order. The list ends before the event with which the
+ * data would exceed `chars` characters, but holds at least one event. @returns the events, and whether the project has
+ * more events after them.
  */
 export async function listEvents(
   db: Queryable,
@@ -153,8 +153,8 @@ export async function listEvents(
     found: number
   }>({
     name: 'list-events',
-    // Each step reads one event, and the steps stop after the limit. PostgreSQL would otherwise unpack the data of all
-    // events up to the limit to find their lengths, which took 180 ms for each page of long events.
+    // Each step reads one event, and the steps stop at the limit. Otherwise PostgreSQL would unpack the data of all
+    // events to find their lengths, which took 180 ms for each page of long events.
     text: `with recursive page as (
              (select seq, type, data, created_at, length(data::text) as size, length(data::text)::bigint as total, 1 as n
               from events where project_id = $1 and seq > $2 order by seq limit 1)
@@ -186,8 +186,8 @@ export type StreamState = {
   /** Holds the position of the newest event. The number 0 means that the project has no event yet. */
   newest: EventPosition
   /**
-   * Holds the number of the oldest stored event. If no event of the project is stored, `oldest` is the number of the
-   * next event.
+   * Holds the number of the oldest stored event. If no event of the project is stored, it is the number of the next
+   * event.
    */
   oldest: bigint
   /** Holds the time of the event that the client knows. Null means that the database no longer stores this event. */
@@ -227,8 +227,8 @@ export async function readStream(
 }
 
 /**
- * Finds the last event of a project at or before a given time. If all stored events are later than the given time, the
- * function returns the position before the oldest stored event.
+ * Finds the last event of a project at or before a given time. If all stored events are later, the function returns the
+ * position before the oldest stored event.
  */
 export async function findEventAt(
   db: Queryable,
@@ -248,8 +248,8 @@ export async function findEventAt(
 }
 
 /**
- * Ends the open event streams and waits of a project's clients after the project's API key was replaced, was revoked or
- * lost scopes, or after an OAuth client lost its access.
+ * Ends the open event streams and waiting calls of a project's clients. The caller has replaced or revoked the
+ * project's API key, reduced its scopes, or ended the access of an OAuth client.
  */
 export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])

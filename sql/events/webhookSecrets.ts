@@ -63,9 +63,9 @@ export const openWebhookSecret = (
 const BATCH = 100
 
 /**
- * Encrypts the plain webhook secrets that older versions stored. A migration cannot encrypt these secrets, because a
- * migration has no master keys. Each batch is one transaction and skips locked rows. Several processes may run the
- * function at the same time, and a process may repeat the function.
+ * Encrypts the plain webhook secrets that older versions stored. A migration cannot do this, because it has no master
+ * keys. Each batch is one transaction and skips locked rows. Several processes may run the function at the same time,
+ * and a process may repeat it.
  * @returns the number of newly encrypted webhook secrets.
  */
 export async function encryptPlainWebhookSecrets(pool: Pool, keyring: Keyring): Promise<number> {

@@ -134,8 +134,8 @@ const WITHOUT_SECRETS = `webhook_key_id = null, webhook_wrapped_key = null, webh
   url = substring(url from '^[a-zA-Z]+://[^/?#]+')`
 
 /**
- * Sets the columns of a deleted webhook. The row stays for the log of its deliveries, but the row keeps neither the
- * secret nor the path of the URL, because both can be secrets. Only the deliveries in the log keep the URL.
+ * Sets the columns of a deleted webhook. The row stays for the log of its deliveries. It keeps neither the secret nor
+ * the path of the URL, because both can be secrets. Only the deliveries in the log keep the URL.
  */
 export const DELETED = `deleted_at = clock_timestamp(), ${WITHOUT_SECRETS}`
 
@@ -160,8 +160,7 @@ export async function deleteProjectWebhook(
 
 /** Deletes the rows of webhooks that were deleted a day ago and whose deliveries are no longer in the log. */
 export async function deleteForgottenWebhooks(db: Queryable): Promise<void> {
-  // This update removes the secrets of webhooks that a process of an older version has deleted, because such a process
-  // leaves the secrets in place.
+  // A process of an older version deletes a webhook but leaves its secret in place. This update removes such secrets.
   await db.query(
     `update project_webhooks set ${WITHOUT_SECRETS} where deleted_at is not null and webhook_key_id is not null`,
   )

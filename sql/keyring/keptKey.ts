@@ -5,8 +5,8 @@ import { errorCode } from '../../shared/errorCode.ts'
 const KEY_BYTES = 32
 
 /**
- * Returns a generated key for development. The service generates the development key once and keeps it in a file of
- * DATA_DIR that only the file's owner can read.
+ * Returns a generated key for development. The service generates it once and keeps it in a file of DATA_DIR that only
+ * the file's owner can read.
  * @returns the text `development:`, followed by 32 random bytes in base64.
  * @throws in production, because `SECRETS_OF` does not list the key among the secrets of this process.
  */
@@ -20,15 +20,15 @@ export function keptKey(
   if (!existsSync(file)) {
     const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
     const draft = `${file}.${process.pid}`
-    // Without fsync, a power failure could empty the key file, although the database already has secrets that are
-    // encrypted with the key.
+    // Without fsync, a power failure could empty the key file, although the database already has secrets under this
+    // key.
     writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, {
       mode: 0o600,
       flush: true,
     })
     try {
-      // A hard link creates the key file only if the file does not exist yet, and only with its full content. Because
-      // of the hard link, two processes that start at the same time read the same key.
+      // A hard link creates the key file only if it does not exist yet, and only with its full content. Therefore two
+      // processes that start at the same time read the same key.
       linkSync(draft, file)
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw error

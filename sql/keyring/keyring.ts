@@ -21,8 +21,8 @@ export const masterKeys = (
 ): readonly MasterKey[] => config.masterKeys ?? [parseMasterKey(keptKey(config, FILE))]
 
 /**
- * Creates the keyring of a process. The keyring compares its master keys with the database before their first use,
- * because a wrong master key with a known id must never encrypt a secret.
+ * Creates the keyring of a process. The keyring compares its master keys with the database before their first use. A
+ * wrong master key with a known id must never encrypt a secret.
  */
 export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   const keyring = new Keyring(keys)
@@ -40,8 +40,8 @@ export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
 }
 
 /**
- * Lists the SQLSTATE codes for a missing table or column. A missing table or column means that the database schema is
- * older than the code of the service.
+ * Lists the SQLSTATE codes for a missing table or column. Such an error means that the database schema is older than
+ * the code.
  */
 const UNMIGRATED = new Set(['42P01', '42703'])
 
@@ -50,8 +50,8 @@ export const isNotReady = (error: unknown): boolean =>
   isDatabaseUnavailable(error) || UNMIGRATED.has(errorCode(error))
 
 /**
- * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the process checks
- * the master keys at their first use instead.
+ * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the check takes
+ * place at their first use instead.
  * @throws {ConfigError} if a master key is wrong or missing. The error names the master key.
  */
 export async function checkMasterKeys(
@@ -69,8 +69,8 @@ export async function checkMasterKeys(
 }
 
 /**
- * Compares master keys with the master keys registered in the database, and registers new master keys. The function
- * registers nothing unless every given master key is right, and every master key in use is given.
+ * Compares master keys with the master keys registered in the database, and registers new ones. The function registers
+ * nothing unless every given master key is right, and every master key in use is given.
  * @throws {ConfigError}
  */
 export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey[]): Promise<void> {
@@ -82,8 +82,8 @@ export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey
      on conflict (id) do nothing`,
     [added.map(([id]) => id), added.map(([, check]) => check)],
   )
-  // The second comparison is necessary because another process may have registered a different master key under the
-  // same id in the meantime.
+  // Another process may have registered a different master key under the same id in the meantime. Therefore the
+  // function compares again.
   await compare(db, checks)
 }
 

@@ -14,7 +14,7 @@ async function rotate(): Promise<void> {
   const config = parseConfig(process.env, ['MASTER_KEYS'])
   const keys = masterKeys(config)
   await onDatabase(config, { name: 'purser rotate', size: 4 }, async (pool) => {
-    // If a master key is wrong or missing, the command ends at this point, before it changes any data key.
+    // With a wrong or missing master key, the command ends here, before it changes any data key.
     await registerMasterKeys(pool, keys)
     const keyring = new Keyring(keys)
     const total = await countStale(pool, keyring)

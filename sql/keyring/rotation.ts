@@ -13,7 +13,7 @@ import { useContext } from '../vault/uses.ts'
 
 /**
  * Sets the maximum number of data keys that one transaction encrypts again. A concurrent writer waits for the end of
- * the transaction, which takes some milliseconds.
+ * this transaction, which takes some milliseconds.
  */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
@@ -28,7 +28,7 @@ const SHOWN_MAX = 10
 
 /**
  * Reports that some data keys cannot be decrypted, although the right master keys are given. The database rows of these
- * data keys are damaged, or somebody has changed the rows.
+ * data keys are damaged, or somebody has changed them.
  */
 export class BrokenRowsError extends Error {
   constructor(labels: readonly string[]) {
@@ -131,7 +131,7 @@ async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, current
 
 /**
  * Locks the rows after a given primary key that have a data key under an old master key. A pass over the table skips
- * rows that another transaction has locked. The next pass over the table processes the skipped rows.
+ * rows that another transaction has locked. The next pass processes them.
  */
 async function lockStale(
   table: KeyTable,
@@ -187,12 +187,12 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
 
 /**
  * Encrypts every data key under the current master key while the service runs. One transaction encrypts one batch of
- * data keys again. If the rotation stops or crashes, all secrets stay readable, and another run continues the rotation.
+ * data keys again. After a stop or a crash, all secrets stay readable, and another run continues.
  *
  * @param onProgress gets the number of data keys that the rotation has encrypted again so far.
  * @returns the number of data keys that the rotation has encrypted again.
- * @throws {BrokenRowsError} if some data keys cannot be decrypted. The rotation throws the error only after it has
- * encrypted all other data keys under the current master key.
+ * @throws {BrokenRowsError} if some data keys cannot be decrypted. The rotation first encrypts all other data keys
+ * under the current master key.
  */
 export async function rotateMasterKey(
   pool: Pool,
@@ -217,8 +217,8 @@ export async function rotateMasterKey(
     const stale = await countStale(pool, keyring)
     if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
     if (stale === 0) return done
-    // Other transactions have locked the remaining rows that have old data keys. Therefore the function waits for a
-    // moment before the next pass over the table.
+    // Other transactions have locked the remaining rows with old data keys. Therefore the function waits for a moment
+    // before the next pass over the table.
     if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
 }

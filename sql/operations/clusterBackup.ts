@@ -1,7 +1,7 @@
 /**
- * Makes a physical backup of the running embedded PostgreSQL. The backup contains the files of PostgreSQL, and the WAL
- * that makes these files consistent (PostgreSQL 18 documentation, §25.3.4). The service makes the backup itself,
- * because the npm package of PostgreSQL contains neither pg_basebackup nor pg_dump.
+ * Makes a physical backup of the running embedded PostgreSQL. It contains the files of PostgreSQL, and the WAL that
+ * makes them consistent (PostgreSQL 18 documentation, §25.3.4). The service makes the backup itself, because the npm
+ * package of PostgreSQL contains neither pg_basebackup nor pg_dump.
  */
 
 import { constants, existsSync } from 'node:fs'
@@ -11,8 +11,7 @@ import { errorCode } from '../../shared/errorCode.ts'
 import { singleConnection } from '../connectionTo.ts'
 
 /**
- * Lists directories that a PostgreSQL server fills again when the server starts. The listed directories are empty in
- * the backup.
+ * Lists directories that a PostgreSQL server fills again at its start. They are empty in the backup.
  */
 const EMPTY = new Set([
   'pg_dynshmem',
@@ -37,8 +36,8 @@ const COPIES_AT_ONCE = 8
 const CONTROL_READS_MAX = 100
 
 /**
- * Copies a running cluster into a new folder. A PostgreSQL server that starts in the new folder recovers the state at
- * the end of the copy.
+ * Copies a running cluster into a new folder. A PostgreSQL server that starts in this folder recovers the data as they
+ * were at the end of the copy.
  * @param url is the database URL of a superuser on the running server.
  * @param cluster is the server's data directory.
  * @param target is the folder for the copy. The target folder must not exist yet.
@@ -55,7 +54,7 @@ export async function backUpCluster({
   const client = singleConnection({ connectionString: url, application_name: 'purser backup' })
   await client.connect()
   try {
-    // The replication slot makes PostgreSQL keep the WAL for the backup until the database connection ends.
+    // With the replication slot, PostgreSQL keeps the WAL for the backup until the database connection ends.
     await client.query('select pg_create_physical_replication_slot($1, true, true)', [
       `purser_backup_${process.pid}`,
     ])
@@ -109,8 +108,8 @@ async function listFiles(cluster: string, target: string, inside = ''): Promise<
 }
 
 /**
- * Copies files of a running cluster. During the copy, PostgreSQL may delete or extend a file. After a restore,
- * PostgreSQL repeats such changes from the WAL.
+ * Copies files of a running cluster. Meanwhile, PostgreSQL may delete or extend a file. After a restore, PostgreSQL
+ * repeats such changes from the WAL.
  */
 async function copyFiles(from: string, to: string, paths: readonly string[]): Promise<void> {
   const left = [...paths]
@@ -120,8 +119,8 @@ async function copyFiles(from: string, to: string, paths: readonly string[]): Pr
         await copyFile(join(from, path), join(to, path), constants.COPYFILE_FICLONE)
       } catch (error) {
         if (errorCode(error) !== 'ENOENT') throw error
-        // The backup fails if the folder of the missing file is missing too. Otherwise the backup would lack this file
-        // without notice.
+        // If the folder of the missing file is missing too, the backup fails. Otherwise it would lack this file without
+        // notice.
         if (!existsSync(dirname(join(to, path)))) throw error
         continue
       }
@@ -134,8 +133,7 @@ async function copyFiles(from: string, to: string, paths: readonly string[]): Pr
 }
 
 /**
- * Reads a file again until two reads return the same bytes, because the PostgreSQL server may overwrite the file during
- * a read.
+ * Reads a file until two reads return the same bytes. The PostgreSQL server may overwrite the file during a read.
  */
 async function readSteadily(file: string): Promise<Buffer> {
   let before = await readFile(file)

@@ -55,16 +55,16 @@ export async function readDatabaseFacts(
     pendingMigrations: pending.length,
     aheadMs: nowMs - row.now.getTime(),
     standbys: await readStandbys(db),
-    // While migrations are pending, the code does not read the table `backups`, because this table exists only after
-    // the last migration.
+    // While migrations are pending, the code does not read the table `backups`. This table exists only after the last
+    // migration.
     backupAt: pending.length > 0 ? null : await lastBackupAt(db),
     archivedAt: row.archived_at,
   }
 }
 
 /**
- * Computes the database connections that all processes need. Each process keeps one database connection with a name
- * open. The function counts the processes by these connections.
+ * Computes the database connections that all processes need. Each process keeps one connection with a name open, and
+ * the function counts the processes by these names.
  */
 async function neededConnections(db: Queryable, each: ProcessConnections): Promise<number> {
   const { rows } = await db.query<{ name: string; count: number }>(

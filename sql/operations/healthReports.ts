@@ -46,8 +46,8 @@ export async function requestReport(
     await db.query(`select pg_advisory_xact_lock(hashtextextended('health_reports', 0))`)
     const underWay = await findUnderWay(db)
     if (underWay !== null) return underWay
-    // If two reports had the same millisecond, they would have no order, and the service could delete the newest report
-    // as the oldest.
+    // Two reports with the same millisecond would have no order. The service could then delete the newest report as the
+    // oldest.
     await db.query(
       `insert into health_reports (id, sections, requested_at)
        select $1, $2, greatest(clock_timestamp(), max(requested_at) + interval '1 ms') from health_reports`,

@@ -1,6 +1,6 @@
 /**
- * Removes database rows by age. A retention run goes through the projects, and removes one bounded batch of each
- * retention class.
+ * Removes database rows by age. A retention run goes through the projects, and removes one batch of limited size for
+ * each retention class.
  */
 import { RETENTION_CLASSES, RETENTION_NAMES, type RetentionClass } from '../../shared/retention.ts'
 import { ORGANIZATION } from '../account/audit.ts'
@@ -29,9 +29,8 @@ const deletion = (
 /**
  * Holds the SQL condition for final payments whose details the service must still remove. A payment is final when its
  * block is final, or when nobody can use its authorization any more. The service keeps amount, parties, nonce, hash,
- * receipt and state of a payment. The nonce must stay, because the stored nonce prevents a second payment with the same
- * authorization. An empty value replaces the signature. The empty value cannot be a real signature, because a real
- * signature has at least one byte.
+ * receipt and state. The stored nonce prevents a second payment with the same authorization. An empty value replaces
+ * the signature. No real signature is empty.
  */
 const FINAL = `
   details_removed_at is null and (
@@ -53,8 +52,8 @@ const statement =
     (await db.query({ name, text, values: [projectId, before] })).rowCount ?? 0
 
 /**
- * Removes one batch of a retention class. @returns the number of removed rows. 0 means that no row is left that may be
- * removed now.
+ * Removes one batch of a retention class. @returns the number of removed rows. 0 means that the service may remove no
+ * further row now.
  */
 const REMOVE: Record<
   RetentionClass,
@@ -79,16 +78,16 @@ const REMOVE: Record<
 }
 
 /**
- * Removes one batch of a retention class's old rows. @returns the number of removed rows. 0 means that no row is left
- * that may be removed now.
+ * Removes one batch of a retention class's old rows. @returns the number of removed rows. 0 means that the service may
+ * remove no further row now.
  */
 export const removeExpired = (pool: Pool, { projectId, name, before }: DueRows): Promise<number> =>
   REMOVE[name](pool, projectId, before)
 
 /**
- * Writes the SQL condition that the oldest row of project p in a table is older than `before`. The SQL condition reads
- * the oldest row in the order of an index, which takes 4 ms for 200 projects. With `exists`, PostgreSQL would read
- * whole tables if most rows belong to one project, which took 465 ms.
+ * Writes the SQL condition that the oldest row of project p in a table is older than `before`. The condition reads this
+ * row in the order of an index, which takes 4 ms for 200 projects. With `exists`, PostgreSQL would read whole tables if
+ * most rows belong to one project, which took 465 ms.
  */
 const oldest = (before: string, table: string, age: string, condition = ''): string =>
   `(select ${age} from ${table} where project_id = p.id ${condition} order by ${age} limit 1) < ${before}`
@@ -108,8 +107,8 @@ const IS_DUE: Record<RetentionClass, (before: string) => string> = {
 }
 
 /**
- * Lists the retention classes that the purge of a deleted project deletes. The retention run does not touch these
- * classes, because the purge (data deletion) takes its locks in another order.
+ * Lists the retention classes that the purge (data deletion) of a deleted project deletes. The retention run skips them
+ * for such a project, because the purge takes its locks in another order.
  */
 const PURGED: ReadonlySet<RetentionClass> = new Set(['mail', 'rawMail', 'deliveries'])
 
@@ -133,16 +132,16 @@ const NEXT_DUE = `
   from timed p order by row`
 
 /**
- * Holds the position before the first project in a retention run. When a retention run begins at this position, the run
- * processes the organization's audit log.
+ * Holds the position before the first project in a retention run. A run that begins here processes the organization's
+ * audit log.
  */
 export const WALK_START = -1n
 
 /**
  * Finds the old rows of the projects after a given row number. The function includes deleted projects, because the
  * service keeps their payments.
- * @returns the old rows. The field `next` is the row number of the last project that the function has read. If `next`
- * is null, no project remains.
+ * @returns the old rows. The field `next` is the row number of the last project that the function has read. Null means
+ * that no project remains.
  */
 export async function findDue(
   db: Queryable,

@@ -31,14 +31,14 @@ export async function forgetStaleListeners(db: Queryable): Promise<void> {
   )
 }
 
-/** Describes the state of all SMTP listeners together. */
+/** Describes all SMTP listeners together. */
 type ListenersState = {
   /**
-   * Holds `unused` if no SMTP listener has ever sent a report, and `away` if no SMTP listener has sent a report lately.
-   * If SMTP listeners have sent reports lately, the field `check` holds the first trouble of a listener, or `ok`.
+   * Holds `unused` if no SMTP listener has ever sent a report, and `away` if none has sent one lately. Otherwise the
+   * field `check` holds the first trouble of a listener, or `ok`.
    */
   check: string
-  /** Tells whether a living SMTP listener has no trouble, even if another SMTP listener has trouble. */
+  /** Tells whether at least one living SMTP listener has no trouble. */
   takesMail: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads statistics of the whole service from small tables and partial indexes. The queries for the statistics are so
- * fast that the service can repeat them every few seconds.
+ * Reads statistics of the whole service from small tables and partial indexes. The queries are so fast that the service
+ * can repeat them every few seconds.
  */
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
@@ -46,7 +46,7 @@ export async function countJobs(db: Queryable): Promise<JobCount[]> {
   }))
 }
 
-/** Limits the number of projects with a gas metric, because each project is a time series. */
+/** Limits the number of projects with a gas metric. Each project is a separate time series. */
 const GAS_PROJECTS_MAX = 20
 
 const BLOBS_COUNTED = 10_000
@@ -58,7 +58,7 @@ export type Backlog = {
   /** Counts the verified payments that the service has not seen on the chain yet. */
   verifiedPayments: number
   /**
-   * Counts the settled payments in blocks that are not final, because a reorganisation can still undo these payments.
+   * Counts the settled payments in blocks that are not final. A reorganisation can still undo them.
    */
   unfinalizedPayments: number
   pendingDeliveries: number
@@ -74,7 +74,7 @@ export type Backlog = {
    * means that no payment waits.
    */
   oldestVerifiedS: number
-  /** Counts the open transactions of each gas wallet. Each open transaction occupies a nonce of the gas wallet. */
+  /** Counts the open transactions of each gas wallet. Each of them occupies a nonce of the wallet. */
   wallets: { wallet: string; open: number }[]
   /** Lists the projects that used the most gas today, at most 20. */
   gas: { projectId: string; gas: number }[]
@@ -89,9 +89,9 @@ export type Backlog = {
   rpcAnswers: boolean
   headNumber: number | null
   /**
-   * Counts the objects in the object store that no database row names, up to 20,000. The service removes such objects
-   * after some time. The field `blobsOldestDueS` is the number of seconds since the removal of the oldest such object
-   * was due.
+   * Counts the objects in the object store that no database row names, up to 20,000. The service removes them after
+   * some time. The field `blobsOldestDueS` is the number of seconds since the removal of the oldest such object was
+   * due.
    */
   blobsWaiting: number
   blobsOldestDueS: number

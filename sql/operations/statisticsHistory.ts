@@ -1,6 +1,6 @@
 /**
- * Counts the work of the service in each minute. The service counts each minute once after the end of the minute, and
- * stores the counts.
+ * Counts the work of the service in each minute. The service counts a minute once, after its end, and stores the
+ * counts.
  */
 import { type PoolName, TASK_POOL, type TaskName } from '../../shared/tasks.ts'
 import type { Queryable } from '../db.ts'
@@ -27,8 +27,8 @@ export type Minute = Counts & {
 
 const HISTORY_MINUTES = 60
 /**
- * Sets the seconds from the end of a minute until the service counts the minute. Late transactions of the minute commit
- * in these seconds.
+ * Sets how many seconds after the end of a minute the service counts it. Late transactions of the minute commit in this
+ * time.
  */
 const SETTLING_S = 5
 const RETENTION = '2 days'
@@ -111,8 +111,8 @@ type MinuteRow = {
 }
 
 /**
- * Returns the statistics of the last hour, oldest minute first. For the stored minutes, the function reads the stored
- * counts. The function counts the later minutes up to the current minute at the time of the call.
+ * Returns the statistics of the last hour, oldest minute first. The function reads the stored counts, and counts the
+ * later minutes up to the current one at the time of the call.
  */
 export async function readHistory(db: Queryable): Promise<Minute[]> {
   const stored = await db.query<MinuteRow>({
@@ -139,7 +139,7 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    // The zeros of `NO_JOBS` fill the worker pools that are missing in statistics of an earlier release.
+    // The zeros of `NO_JOBS` stand for worker pools that are missing in statistics of an earlier release.
     jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }

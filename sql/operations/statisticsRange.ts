@@ -4,14 +4,14 @@ import { type Counts, type Minute, readHistory } from './statisticsHistory.ts'
 
 const RETENTION = '62 days'
 /**
- * Sets the time from the start of an hour until the service sums the statistics of the hour. The service counts the
- * minutes of an hour until an hour after the hour's end (statisticsHistory.ts).
+ * Sets how long after the start of an hour the service sums its statistics. The service counts the minutes of an hour
+ * until an hour after its end (statisticsHistory.ts).
  */
 const LATE = '2 hours'
 /**
- * Holds the time from which the queries read statistics of minutes. Before SPLIT, the queries read the hourly sums. The
+ * Holds the time from which the queries read statistics of minutes. For earlier times, they read the hourly sums. The
  * service keeps the rows of minutes longer than SPLIT. The SQL must not use `clock_timestamp()`. The hour could change
- * within a statement, and the statement would then count an hour in part or twice.
+ * within a statement, which would then count an hour in part or twice.
  */
 const SPLIT = "date_trunc('hour', statement_timestamp() - interval '1 day')"
 
@@ -60,7 +60,7 @@ type PartRow = {
 
 /**
  * Returns the statistics of the parts of a time range up to now, the oldest first. The result leaves out parts without
- * counts. The last part of the time range is still running, so the statistics of this part are not complete.
+ * counts. The last part is still running, so its statistics are not complete.
  */
 export async function readRange(
   db: Queryable,
@@ -69,7 +69,7 @@ export async function readRange(
   const startOf = (timeMs: number) => Math.floor((timeMs - offsetMs) / widthMs) * widthMs + offsetMs
   const fromMs = startOf(Date.now()) - (parts - 1) * widthMs
   const minutes = await readHistory(db)
-  // The statistics of later minutes come from `readHistory`, which counts minutes that are not stored yet.
+  // The statistics of later minutes come from `readHistory`, which also counts minutes that are not stored yet.
   const since = minutes[0]?.minute ?? new Date()
   const { rows } = await db.query<PartRow>({
     name: 'read-range',

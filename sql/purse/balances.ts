@@ -5,16 +5,16 @@ import { recordEvents } from '../events/events.ts'
 import { queuePayouts } from './payout.ts'
 
 /**
- * Limits the age of the known balance of a purse with open payments, or of a new purse without money. IDLE_AGE limits
- * the age of the known balance of all other purses. If a known balance is older, the service reads the balance again.
+ * Limits the age of the known balance of a purse with open payments, or of a new purse without money. IDLE_AGE applies
+ * to all other purses. When a known balance is older, the service reads it again.
  */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
 /**
  * Sets how long the service waits between two readings of the balance of a retired address (the address of an earlier
- * purse key). On the first day, and while a payment of the retired address is open, the service reads the balance more
- * often. After the deletion of the project, IDLE_AGE applies, because the purge waits for these readings.
+ * purse key). On the first day, and while a payment of this address is open, the service reads the balance more often.
+ * After the deletion of the project, IDLE_AGE applies, because the purge (data deletion) waits for these readings.
  */
 const RETIRED_AGE = '1 hour'
 
@@ -44,8 +44,8 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
 
 /**
  * Writes the SQL condition under which the service accepts a balance that was read at the block $3. For a minute, the
- * service ignores a balance from an older block, because the chain node may lag behind. After a minute, the service
- * accepts a balance from an older block, because the chain itself must have become shorter.
+ * service ignores a balance from an older block, because the chain node may lag behind. After that, it accepts the
+ * balance, because the chain itself must have become shorter.
  * @param row is the SQL alias of a row of the table purses or purse_keys.
  */
 const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance_block <= $3
@@ -53,9 +53,9 @@ const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance
 
 /**
  * Writes an SQL expression for the money that is on the way from the retired addresses of a purse (the addresses of its
- * earlier keys) to the present address. A purse that got a new key is empty until this money arrives, but it does not
- * count as low. The SQL parameter $3 is the block of the balance. Each sum uses an index, because a busy purse has a
- * million purchases and is read twice a second.
+ * earlier keys) to the present address. Until this money arrives, a purse with a new key is empty, but does not count
+ * as low. The SQL parameter $3 is the block of the balance. Each sum uses an index, because a busy purse has a million
+ * purchases and is read twice a second.
  */
 const arriving = (purse: string): string => {
   const sumOf = (condition: string) => `(
@@ -67,8 +67,8 @@ const arriving = (purse: string): string => {
 }
 
 /**
- * Stores the balances of purses in the state of a given block. A balance that falls below the owner's low-balance limit
- * causes one event.
+ * Stores the balances of purses at a given block. A balance that falls below the owner's low-balance limit causes one
+ * event.
  */
 export function recordBalances(
   pool: Pool,

@@ -2,15 +2,15 @@
 import type { Queryable } from '../db.ts'
 
 /**
- * Writes the SQL of the time after which the service sends a call again if the chain does not show the call. The time
- * doubles with each sending, from 30 seconds to 8 minutes, because a call that fails costs gas each time. USDC refuses
- * a transfer to a blacklisted address, for example.
+ * Writes SQL that computes when the service sends a call again if the chain does not show it. The wait doubles with
+ * each sending, from 30 seconds to 8 minutes, because a call that fails costs gas each time. For example, USDC refuses
+ * a transfer to a blacklisted address.
  */
 const SEND_AGAIN = `make_interval(secs => 30 * power(2, least(greatest(calls_sent - 1, 0), 4)))`
 
 /**
  * Writes the SQL of the rows of the table `purchases` whose calls the service sends next. The projects take turns, so
- * that the calls of one project do not delay the calls of another. The parameters are the network ($1) and the greatest
+ * that the calls of one project do not delay those of another. The parameters are the network ($1) and the greatest
  * number of calls ($2).
  * @param waiting is the condition of the index that begins with `project_id` and `sentAt`
  * @param due is the condition for calls that must be sent now
@@ -48,8 +48,8 @@ export const callsInTurn = ({
 }
 
 /**
- * Records that no gas wallet could send calls that the service has taken. The wait before the next sending then does not
- * grow.
+ * Records that no gas wallet could send calls that the service has taken. The wait before the next sending then does
+ * not become longer.
  */
 export async function recordUnsentCalls(db: Queryable, ids: readonly string[]): Promise<void> {
   await db.query(

@@ -7,7 +7,7 @@ import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
 /**
- * Limits the number of a project's live mandates (spending limits), because each payment locks all of these mandates.
+ * Limits the number of a project's live mandates (spending limits). Each payment locks all of them.
  */
 export const MANDATES_MAX = 100
 
@@ -149,9 +149,9 @@ export function giveMandate(
 
 /**
  * Changes a mandate (an owner's spending limit for a project). Payments that were signed earlier stay valid, and still
- * count against the limits of the mandate.
- * @param options.change is a function that gets the present terms and state of the mandate, and returns the new terms
- * and state. The row of the mandate is locked while the function `change` runs.
+ * count against its limits.
+ * @param options.change is a function that gets the present terms and state of the mandate, and returns the new ones.
+ * The mandate's row is locked while it runs.
  * @param options.within is a function that runs in the same database transaction as the change of the mandate.
  * @returns null if the project has no such mandate, or if the mandate has ended.
  */
@@ -168,8 +168,8 @@ export function changeMandate(
   },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {
-    // The function locks the purse (a project's wallet) first, because every transaction must lock a purse before its
-    // mandates (sql/purse/purchases/reserve.ts).
+    // The function locks the purse (a project's wallet) first. Every transaction must lock a purse before its mandates
+    // (sql/purse/purchases/reserve.ts).
     await db.query('select from purses where project_id = $1 for update', [actor.projectId])
     const present = await lockMandate(db, actor.projectId, id)
     if (present === null || present.state === 'ended') return null
@@ -244,10 +244,9 @@ export async function listMandates(
 }
 
 /**
- * Locks the currently valid mandates (spending limits) of a project, and all stopped mandates. When the validity of a
- * stopped mandate ends, the stop still applies. If the stop ended with the validity of its mandate, another mandate
- * would then pay the same host. All payments lock the mandates in the order of their rows, so that two payments cannot
- * deadlock.
+ * Locks the currently valid mandates (spending limits) of a project, and all stopped mandates. A stop still applies
+ * after the validity of its mandate ends. Otherwise another mandate would then pay the same host. All payments lock the
+ * mandates in the order of their rows, so that two payments cannot deadlock.
  */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({

@@ -17,7 +17,7 @@ import { chainOf, order } from './transferOut.ts'
 
 /** Sets the time after which a new payout address of the owner becomes valid. */
 const PAYOUT_WAIT = '24 hours'
-/** Sets the smallest amount of an automatic transfer: 0.01 USDC. A smaller transfer is not worth its gas. */
+/** Sets the smallest amount of an automatic transfer, 0.01 USDC. A smaller transfer is not worth its gas. */
 const LEAST_ATOMIC = 10_000n
 
 /**
@@ -28,8 +28,8 @@ export type PurseLimits = {
   /** Sets the purse balance below which the service records the event purse.low. */
   lowAtomic?: bigint | null
   /**
-   * Holds the maximum balance of the purse. Money above the maximum balance goes to the payout address. The value null
-   * removes the maximum balance.
+   * Holds the maximum balance of the purse. Money above it goes to the payout address. The value null removes the
+   * maximum.
    */
   maxAtomic?: bigint | null
   payoutAddress?: string | null
@@ -42,8 +42,8 @@ export type PurseLimits = {
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 
 /**
- * Holds an SQL condition for a purse `p` whose last payout to the present address has failed: the payout expired unused
- * in the last six hours. USDC refuses a transfer to a blacklisted address, for example, and each try costs gas.
+ * Holds an SQL condition for a purse `p` whose last payout to the present address has failed: it expired unused in the
+ * last six hours. For example, USDC refuses a transfer to a blacklisted address, and each try costs gas.
  */
 const HAS_FAILED = `exists (
   select from purchases u
@@ -53,8 +53,8 @@ const HAS_FAILED = `exists (
 /**
  * Sets three limits of a purse: the low-balance limit, the maximum balance, and the payout address for money above the
  * maximum. The removal of a payout address takes effect at once. A new payout address becomes valid after 24 hours, and
- * the previous payout address stays valid in these 24 hours. Without a payout address or a maximum balance, the service
- * also cancels the payouts that are signed but not yet on the chain.
+ * until then the previous one stays valid. Without a payout address or a maximum balance, the service also cancels
+ * payouts that are signed but not yet on the chain.
  * @returns false if the project has no purse.
  */
 export function setPurseLimits(

@@ -35,8 +35,8 @@ export async function countPurseGas(
 }
 
 /**
- * Tells whether the calls of a purse have used up the daily gas of its project. A project's own limit replaces the
- * given limit. A null limit means no limit.
+ * Tells whether the calls of a purse have used up the daily gas of its project. The project's own limit replaces the
+ * given limit. Null means no limit.
  */
 export async function isPurseGasUsedUp(
   db: Queryable,

@@ -2,8 +2,8 @@
 import type { Queryable } from '../db.ts'
 
 /**
- * Sets the smallest amount that counts as money of a purse: one cent. A smaller amount does not count, because anybody
- * could send it to prevent the deletion of a project.
+ * Sets the smallest amount that counts as money of a purse, one cent. Anybody could send a smaller amount to prevent
+ * the deletion of a project.
  */
 const KEPT_ATOMIC = 10_000n
 
@@ -18,9 +18,9 @@ const ADDRESSES = `
     where project_id = $1 and retired_at is not null)`
 
 /**
- * Selects the payments to an address of the purse that are under way: The service may still settle a verified payment, a
- * signed payment or refund of another purse may still be sent, and a chain reorganisation may undo a payment until its
- * block is final.
+ * Selects the payments to an address of the purse that may still change its balance. The service may still settle a
+ * verified payment, and a gas wallet may still send a signed payment or refund of another purse. Until its block is
+ * final, a chain reorganisation may undo a payment.
  */
 const UNDER_WAY = `
   under_way as materialized (
@@ -37,8 +37,8 @@ const UNDER_WAY = `
       and lower(pay_to) in (select address from addresses))`
 
 /**
- * Returns the money of a purse in atomic units: the last known balances, and the payments that these balances do not
- * contain yet. An amount below one cent counts as 0.
+ * Returns the money of a purse in atomic units: the last known balances, and the payments that they do not contain yet.
+ * An amount below one cent counts as 0.
  */
 export async function purseMoney(
   db: Queryable,
@@ -57,8 +57,8 @@ export async function purseMoney(
 
 /**
  * Tells whether the purse of a deleted project has no money and will get none from a payment that the service knows.
- * Each balance must have been read after the deletion and within the last minute, because only the chain knows the money
- * that a stranger sent. The result is also true if the project has no purse, or if the service never reached a chain.
+ * Each balance must have been read after the deletion and within the last minute, because only the chain knows the
+ * money that others sent. The result is also true if the project has no purse, or if the service never reached a chain.
  */
 export async function isPurseEmpty(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ empty: boolean }>(

@@ -63,10 +63,9 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Writes an SQL expression for the part of a balance that is not available at a purse's address. The unavailable part
- * is the sum of two kinds of payments: open signed payments, and payments in blocks after the last reading of the
- * balance. The last reading of a balance still includes the money of payments in later blocks, even if the later blocks
- * are final.
+ * Writes an SQL expression for the part of a balance that is not available at a purse's address. This part consists of
+ * open signed payments, and of payments in blocks after the last reading of the balance. Their money is still in the
+ * last known balance, even if their blocks are final.
  * @param a is the SQL alias of a row of the table purses or purse_keys
  */
 export const openSum = (a: string): string => `(
@@ -177,8 +176,8 @@ export async function storePurseKey(
 }
 
 /**
- * Returns a signer that uses the private key of a purse. The signer does not reveal the private key. @throws {Error} if
- * the private key of the purse is missing.
+ * Returns a signer that uses the private key of a purse without revealing it. @throws {Error} if the private key is
+ * missing.
  */
 export async function purseSigner(
   db: Queryable,

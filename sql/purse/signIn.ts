@@ -10,9 +10,9 @@ import { lockPurse } from './purchases/reserve.ts'
 import { purseSigner } from './purses.ts'
 
 /**
- * Signs in with a purse at a seller's host, but only if the purse has paid this host before, because a sign-in reveals
- * the purse's address to the host. The function does not sign in with a stopped purse. The function also does not sign
- * in at a host if the mandate (spending limit) for the host is stopped, or if no mandate covers the host.
+ * Signs in with a purse at a seller's host. The purse must have paid this host before, because a sign-in reveals the
+ * purse's address. A stopped purse does not sign in. Neither does a purse whose mandate (spending limit) for the host
+ * is stopped or missing.
  * @param at.url is the URL at which the function signs in, without query and fragment.
  * @returns null if the function does not sign in at the URL.
  */

@@ -1,6 +1,6 @@
 /**
  * Stops a purse (a project's wallet) for its owner, and resumes a stopped purse. A stopped purse signs no payment, and
- * the service cancels the open payments of a stopped purse.
+ * the service cancels its open payments.
  */
 import type { Address, Hex } from 'viem'
 import { cancellationDigest } from '../../shared/till/authorization.ts'
@@ -116,7 +116,7 @@ const TO_CANCEL = callsInTurn({
 })
 
 /**
- * Takes the payment cancellations that the service must send to the chain now, and marks these cancellations as sent.
+ * Takes the payment cancellations that the service must send to the chain now, and marks them as sent.
  */
 export async function takeCancellations(
   db: Queryable,

@@ -16,8 +16,8 @@ import { countPurseGas, type GasLimit, isPurseGasUsedUp } from './purseGas.ts'
 import { purseSigner } from './purses.ts'
 
 /**
- * Sets the number of seconds for which the signature of a transfer out of a purse is valid. The validity is long,
- * because a gas wallet may be out of gas for a while.
+ * Sets the number of seconds for which the signature of a transfer out of a purse is valid. The time is long, because a
+ * gas wallet may be out of gas for a while.
  */
 const VALID_S = 3_600n
 
@@ -93,8 +93,8 @@ async function signTransfer(
 }
 
 /**
- * Returns the key under which a transfer is stored among the purchases of its project. Because of the space, the key
- * differs from every key of an agent. Because of the hash, the key is not longer than a key of a client may be.
+ * Returns the key under which a transfer is stored among the purchases of its project. It contains a space, so it
+ * differs from every key of an agent. It contains a hash, so it is not longer than a key of a client may be.
  */
 export const orderKey = (kind: Ordered['kind'], key: string): string =>
   `${kind} ${createHash('sha256').update(key).digest('hex')}`

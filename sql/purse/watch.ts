@@ -14,14 +14,14 @@ export type Signed = {
   transfer: Omit<Transfer, 'signature' | 'deployment'>
   /**
    * Holds the number of the chain's newest block when the payment was signed. Null means that the service knew no block
-   * of the chain when the payment was signed.
+   * at that time.
    */
   signedBlock: bigint | null
 }
 
 /**
  * Describes an open payment of a purse. The field `isCancelSeen` tells whether an earlier poll of the chain has seen
- * the cancellation of the payment.
+ * its cancellation.
  */
 export type Open = Signed & { row: bigint; isCancelSeen: boolean }
 
@@ -70,9 +70,8 @@ const toOpen = (row: OpenRow): Open => ({
 })
 
 /**
- * Finds open payments of purses on a chain. Each poll of the chain reads one part of the list of open payments. The
- * list is read in parts, because unsettled payments stay open until their expiry, and these payments must not delay
- * newer payments.
+ * Finds open payments of purses on a chain. Each poll of the chain reads one part of the list. Unsettled payments stay
+ * open until their expiry, and must not delay newer payments.
  * @param after is the row number of the last payment that the previous poll read. The number 0 starts the list at the
  * first payment.
  */
@@ -91,8 +90,8 @@ export async function findOpen(
 }
 
 /**
- * Finds those open payments of each project that expire last, which usually are its newest payments. Each of the
- * projects gets the same number of payments, so that the many payments of one project do not delay those of another.
+ * Finds those open payments of each project that expire last, which usually are its newest payments. Each project gets
+ * the same number, so that the many payments of one project do not delay those of another.
  * @param after is the id of the last project of the previous poll. The empty string starts with the first project.
  * @param limit is the maximum number of projects and also of payments.
  * @returns the payments, and the id after which the next poll continues.
@@ -147,7 +146,7 @@ export async function forgetCancels(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * Selects those transfers of purses that are in blocks up to a given number. After a reorganisation the list starts
+ * Selects those transfers of purses that are in blocks up to a given number. After a reorganisation, the list starts
  * with the newest block, because a reorganisation replaces the newest blocks.
  */
 export type TransferPart = { upTo: bigint; limit: number; first: 'oldest' | 'newest' }
@@ -176,7 +175,7 @@ export async function findSpent(
   }))
 }
 
-/** Limits how many of the newest transfers of each kind are read to find their blocks. */
+/** Limits how many of the newest transfers of each kind the function reads to find their blocks. */
 const NEWEST_MAX = 1_000
 
 /**
@@ -294,8 +293,8 @@ export async function recordFinalSpent(db: Queryable, ids: readonly string[]): P
 }
 
 /**
- * Gives the amount of an unsettled payment back to the mandates, in the hour of the payment's reservation. The caller
- * must have checked, in the state of a final block, that no later block can settle the payment.
+ * Gives the amount of an unsettled payment back to the mandates, in the hour of its reservation. The caller must have
+ * checked, in the state of a final block, that no later block can settle the payment.
  */
 export function recordReleased(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
@@ -318,7 +317,7 @@ export function recordReleased(pool: Pool, id: string): Promise<void> {
 }
 
 /**
- * Locks the row of the purse that pays a purchase. Every transaction locks a purse before the mandates of the purse
+ * Locks the row of the purse that pays a purchase. Every transaction locks a purse before its mandates
  * (sql/purse/purchases/reserve.ts).
  */
 async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {

@@ -8,7 +8,7 @@ import { pageOrder } from '../pageStart.ts'
 export type ListedJob = {
   id: string
   task: string
-  /** Holds the job key, which consists of the task name and the id of the object that the task processes. */
+  /** Holds the job key: the task name and the id of the object that the task processes. */
   key: string | null
   state: JobState
   attempts: number
@@ -20,8 +20,8 @@ export type ListedJob = {
 }
 
 /**
- * Sets the maximum number of characters of a job's error in the list. The limit is high enough, because a stack trace
- * begins with the name of the error.
+ * Sets the maximum number of characters of a job's error in the list. The start of the text is enough, because a stack
+ * trace begins with the name of the error.
  */
 const ERROR_LENGTH = 2_000
 
@@ -36,7 +36,7 @@ export type JobFilter = {
 }
 
 /**
- * Rounds the time at which a job is due down to milliseconds, because the cursor of a page contains whole milliseconds.
+ * Rounds the time at which a job is due down to milliseconds. The cursor of a page contains whole milliseconds.
  */
 const DUE = "date_trunc('milliseconds', run_at)"
 

@@ -4,8 +4,8 @@ import type { Queryable } from '../db.ts'
 
 /**
  * Describes a job that a caller wants to queue (docs/decisions/postgres-queue.md). A job with a `key` replaces a
- * waiting job with the same key. If a job with the same key is already running, the key moves to the new job. The
- * running job is then superseded (replaced).
+ * waiting job with the same key. If such a job is already running, the key moves to the new job, and the running job
+ * counts as superseded (replaced).
  */
 export type NewJob<Name extends TaskName = TaskName> = {
   task: Name
@@ -14,7 +14,7 @@ export type NewJob<Name extends TaskName = TaskName> = {
   runAt?: Date
   /** Holds the priority of the job. Jobs with the lowest priority number run first. The default priority is 0. */
   priority?: number
-  /** Tells whether a waiting job with the same key keeps its run time, even if the new job has a later run time. */
+  /** Tells whether a waiting job with the same key keeps its run time if the new job has a later one. */
   keepsTime?: boolean
 }
 
@@ -51,10 +51,10 @@ export async function addJob<Name extends TaskName>(
 }
 
 /**
- * Writes an SQL expression for use inside a larger SQL statement. The expression queues one job for each row of the
- * query `source`. The query `source` must have a text column `payload_id`. One call of add_jobs takes about 13 µs for
- * each job, and a call of add_job takes 480 µs.
- * @param order is the SQL expression by which the jobs are ordered. It may use the row `s` of the query `source`.
+ * Writes an SQL expression for use inside a larger statement. It queues one job for each row of the query `source`,
+ * which must have a text column `payload_id`. One call of add_jobs takes about 13 µs for each job, but a call of
+ * add_job takes 480 µs.
+ * @param order is the SQL expression that orders the jobs. It may use the row `s` of the query `source`.
  */
 export function addJobsFrom(
   source: string,
@@ -69,8 +69,8 @@ export function addJobsFrom(
 }
 
 /**
- * Writes an SQL expression for use inside a larger SQL statement. The expression queues jobs of several tasks. The
- * query `source` must have the columns `task`, `key` and `payload`.
+ * Writes an SQL expression for use inside a larger statement. It queues jobs of several tasks. The query `source` must
+ * have the columns `task`, `key` and `payload`.
  * @param options holds SQL expressions, which may use the row `s` of the query `source`. If `runAt` is `null`, the jobs
  * run at once. If `priority` is `null`, the jobs have the priority 0.
  */
@@ -84,7 +84,7 @@ export const addPayloadsFrom = (
 /**
  * Writes the SQL condition that no job with a given key will run, because the job is missing or has failed for good.
  * Queries that search for work without a job use this condition. A job fails for good after its last attempt, for
- * example while a master key is missing. A job that runs for the last time still counts.
+ * example while a master key is missing. A job that is running its last attempt still counts as a job.
  * @param key is an SQL expression.
  */
 export const hasNoJob = (key: string): string =>
@@ -94,7 +94,7 @@ export const hasNoJob = (key: string): string =>
 /**
  * Deletes superseded jobs that no worker process is running. If a caller adds the key of a running job again, Graphile
  * Worker removes the key from the running job and raises its attempts to the maximum. If nobody then records the end of
- * the running job, its row stays for ever and looks like a failed job.
+ * this job, its row stays for ever and looks like a failed job.
  * @returns the number of deleted superseded jobs.
  */
 export async function deleteSupersededJobs(db: Queryable): Promise<number> {
@@ -107,9 +107,9 @@ export async function deleteSupersededJobs(db: Queryable): Promise<number> {
 
 /**
  * Deletes jobs that have succeeded in a Graphile Worker pool. The SQL locks the jobs in the order of their ids, because
- * other SQL statements also lock several of these jobs. The SQL keeps a job that another pool has fetched. The SQL also
- * keeps a job that was unlocked while it ran and then queued again, for example by its own task. A job that was queued
- * again has the same id and no attempts.
+ * other statements also lock several of them. The SQL keeps a job that another pool has fetched. It also keeps a job
+ * that was unlocked during its run and queued again, for example by its own task. Such a job has the same id and no
+ * attempts.
  */
 export const DELETE_DONE_JOBS = {
   name: 'delete-done-jobs',

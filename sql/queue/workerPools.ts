@@ -9,8 +9,7 @@ const WORKER_LOCK_CLASS = 7_305_147
 
 /**
  * Sets how long the advisory lock of a worker pool may be free before the pool counts as crashed and its jobs are
- * released. After a broken database connection, a live worker pool takes its advisory lock again within about four
- * seconds.
+ * released. After a broken database connection, a live pool takes its lock again within about four seconds.
  */
 const GRACE = '6 seconds'
 
@@ -22,8 +21,7 @@ const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp
 
 /**
  * Limits the milliseconds of each SQL statement during the registration of a worker pool. The registration needs four
- * short SQL statements. If an SQL statement of the registration times out, the caller closes the database connection
- * and tries a new connection.
+ * short statements. If one of them times out, the caller closes the connection and tries a new one.
  */
 const ANSWER_TIMEOUT_MS = 2_500
 /**
@@ -43,8 +41,8 @@ export type PoolRegistration = {
 /**
  * Registers a Graphile Worker pool. After a crash, PostgreSQL frees the pool's advisory lock at the end of the database
  * connection. Therefore the service recognises dead worker pools without a comparison of two machines' clocks.
- * @param onLost is a function that runs once if the database connection of the pool breaks. The worker pool is then no
- * longer registered, and the caller must register the pool again.
+ * @param onLost is a function that runs once if the pool's database connection breaks. The pool is then no longer
+ * registered, and the caller must register it again.
  */
 export async function registerPool(options: {
   databaseUrl: string
@@ -79,8 +77,8 @@ export async function registerPool(options: {
     )
     id = rows[0]!.id
     await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
-    // The SQL deletes old database rows of the same worker pool. With an old row, the live worker pool would look dead,
-    // because the advisory lock of the old row is free.
+    // The SQL deletes old rows of the same worker pool. With an old row, the live pool would look dead, because the
+    // advisory lock of that row is free.
     await client.query('delete from worker_pools where graphile_pool_id = $1 and id <> $2', [
       options.graphilePoolId,
       id,
@@ -107,13 +105,12 @@ export async function registerPool(options: {
 }
 
 /**
- * Releases the jobs of dead worker pools within seconds. Without this function, Graphile Worker would release these
- * jobs only after four hours. A worker pool that does not hold its advisory lock is probably dead, and counts as dead
- * after the time GRACE. The jobs of a worker pool that died before its registration are released after the same waiting
- * time.
- * @param wasAway tells that the caller could not reach the database for some time. In this time, no worker pool could
- * prove that it was alive, so the waiting time GRACE begins again. Without this new wait, other pools would get the
- * jobs of a live pool that is reconnecting and must still store its results.
+ * Releases the jobs of dead worker pools within seconds. Graphile Worker itself would release them only after four
+ * hours. A pool that does not hold its advisory lock is probably dead, and counts as dead after the time GRACE. The
+ * jobs of a pool that died before its registration are released after the same time.
+ * @param wasAway tells that the caller could not reach the database for some time. Meanwhile, no worker pool could
+ * prove that it was alive, so the time GRACE begins again. Otherwise other pools would get the jobs of a live pool that
+ * is reconnecting and must still store its results.
  * @returns the ids of the dead Graphile Worker pools.
  */
 export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {
@@ -146,7 +143,7 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
   const dead = [...new Set(rows.map((row) => row.graphile_pool_id))]
   if (dead.length === 0) return []
   await forceUnlock(pool, dead)
-  // The deletion names rows, because a pool may have registered again in the meantime, with a new row.
+  // The deletion names rows and not pools. A pool may have registered again in the meantime, with a new row.
   await pool.query('delete from worker_pools where id = any ($1)', [
     rows.flatMap(({ id }) => id ?? []),
   ])
@@ -155,8 +152,8 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
 
 /**
  * Tells in SQL whether the row `w` of a worker pool stands for a live pool. Only worker processes mark the rows of dead
- * pools. If the last worker process dies, nobody marks its row, and so the condition also looks for the advisory lock. A
- * new row has no lock for a moment.
+ * pools. If the last worker process dies, nobody marks its row. Therefore the condition also checks the advisory lock,
+ * which a new row does not have for a moment.
  */
 export const IS_LIVING = `(w.suspect_since is null and (w.registered_at > clock_timestamp() - interval '1 second'
   or exists (
@@ -169,8 +166,8 @@ const SILENCE_MAX = '5 seconds'
 
 /**
  * Selects the names of worker pools that hold their advisory lock but send no heartbeat. The event loop of such a
- * pool's process hangs, or the whole process is frozen. The list leaves out processes that have ended, because their
- * database connection is closed.
+ * pool's process hangs, or the whole process is frozen. Ended processes are not in the list, because their database
+ * connection is closed.
  */
 export const SILENT_POOLS = `
   select distinct substring(application_name from '^purser worker (\\S+) \\(alive\\)$') as pool_name
@@ -203,7 +200,7 @@ export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Pro
 
 /**
  * Describes the lock with which a Graphile Worker pool holds a job. The field `attempts` grows each time that a pool
- * fetches the job, so `attempts` distinguishes two locks on the same job. A superseded (replaced) job has no key and no
+ * fetches the job, so it distinguishes two locks on the same job. A superseded (replaced) job has no key and no
  * attempts left.
  */
 export type JobLock = { id: string; attempts: number }

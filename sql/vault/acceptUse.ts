@@ -27,17 +27,18 @@ export type NewUse<Refusal> = {
   idempotency: { key: string; hash: Buffer } | null
   /**
    * Decides whether a request that uses a secret may have the credential, and returns the reason for a refusal. Null
-   * means that the use of the secret may continue.
+   * means that the request may have it.
    */
   judge: (credential: OpenCredential) => Refusal | null
 }
 
 export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key of the call already belongs to a different use of a secret. */
+  /** Means that the Idempotency-Key of the call already belongs to a different use of a secret. */
   | { kind: 'other_request' }
   /**
-   * The project has too many uses of secrets in progress, or the stored requests and responses are too large together.
+   * Means that the project has too many uses of secrets in progress, or that its stored requests and responses are too
+   * large together.
    */
   | { kind: 'busy' }
   | { kind: 'no_project' }
@@ -122,8 +123,8 @@ async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
 }
 
 /**
- * Stores the id of an accepted use of a secret under the idempotency key. If the use is refused, the idempotency key
- * becomes free, so that the caller can correct the request.
+ * Stores the id of an accepted use of a secret under the idempotency key. If the use is refused, the key becomes free,
+ * so that the caller can correct the request.
  */
 async function keepKey(
   db: Queryable,

@@ -19,7 +19,7 @@ import { BOUNDS_COLUMNS, type BoundsRow, openData, toBounds } from './credential
 export type OpenCredential = StoredCredential & {
   data: CredentialData
   hasTotp: boolean
-  /** Tells whether the read version is the current version of the credential. */
+  /** Tells whether the version that was read is the current version of the credential. */
   current: boolean
 }
 
@@ -45,13 +45,13 @@ type Row = BoundsRow & {
 }
 
 /**
- * Writes an SQL statement that reads versions of credentials and writes their audit entries, so that no secret leaves
- * PostgreSQL without an audit entry. A version of a credential expires together with the credential, because an older
- * version must not bypass the expiry. The SQL does not update `last_used_at` while another reader updates it, so that
- * readers of one credential do not wait for each other.
+ * Writes an SQL statement that reads versions of credentials and writes their audit entries. Therefore no secret leaves
+ * PostgreSQL without an audit entry. All versions of a credential expire together. Otherwise an older version could
+ * bypass the expiry. The SQL skips `last_used_at` while another reader updates it, so that readers of one credential do
+ * not wait for each other.
  *
  * The SQL parameters $1 to $6 are the columns of the audit entries. Parameter $7 tells whether the owner reads, and $8
- * holds the versions. Each SQL parameter is an array with one element for each read.
+ * holds the versions. Each parameter is an array with one element for each read.
  */
 const readStatement = (
   version: string,
@@ -116,8 +116,8 @@ export type CredentialRead = {
   /** Tells whether the owner reads the credential at the console. */
   isOwner: boolean
   /**
-   * Holds the version of the credential that the caller wants to read. If `version` is absent, the caller reads the
-   * current version.
+   * Holds the version of the credential that the caller wants to read. If it is absent, the caller reads the current
+   * version.
    */
   version?: number
   /** Holds the detail for the audit entry about the read. */
@@ -129,7 +129,7 @@ export type SealedRead = { audit_row: string } & (Row | { [Key in keyof Row]: nu
 
 /**
  * Reads credentials of any projects in one SQL statement, and writes an audit entry for each read. @returns one result
- * for each item of `reads`, in the order of `reads`.
+ * for each item of `reads`, in the same order.
  */
 export async function readCredentials(
   db: Queryable,
@@ -157,8 +157,7 @@ export async function readCredentials(
 }
 
 /**
- * Decrypts the result of reading a credential. If the secret cannot be decrypted, the audit entry about the read gets
- * the outcome `failed`.
+ * Decrypts a credential that was read. If this fails, the audit entry about the read gets the outcome `failed`.
  */
 export async function openRead(
   db: Queryable,
@@ -180,7 +179,7 @@ export async function openRead(
 
 /**
  * Returns the current version of a credential for a worker process. The function writes no audit entry, because the use
- * of the credential already has an audit entry.
+ * of the credential already has one.
  * @returns null if the credential is deleted or has expired.
  */
 export async function readForUse(
@@ -253,16 +252,16 @@ const toListed = (name: string, row: Row): StoredCredential => ({
 })
 
 /**
- * Limits the bytes of metadata (JSON) and bounds in one page of credentials. The metadata of ten thousand large
- * credentials would have 160 MB, and their bounds 370 MB.
+ * Limits the bytes of metadata (JSON) and bounds (limits on use) in one page of credentials. For ten thousand large
+ * credentials, the metadata would have 160 MB, and the bounds 370 MB.
  */
 const PAGE_BYTES = 8 * 1024 * 1024
 
 export type CredentialFilter = {
   projectId: string
   /**
-   * Selects only credentials that have expired or will expire within this time. The list then begins with the earliest
-   * expiry. Null selects all credentials.
+   * Selects only credentials that have expired or will expire within this time, with the earliest expiry first. Null
+   * selects all credentials.
    */
   expiringWithinMs: number | null
   /** Selects credentials that have the given text in their name. */

@@ -9,7 +9,7 @@ import type { Queryable } from '../db.ts'
 
 /**
  * Lists the database columns that hold the bounds of a credential version. The bounds limit the hosts, methods, paths
- * and placement of a secret.
+ * and placement (allowed places) of a secret.
  */
 export type BoundsRow = {
   allowed_hosts: string[] | null
@@ -80,9 +80,9 @@ export const boundsOf = (row: Pick<VersionRow, 'type' | 'metadata'> & BoundsRow)
   effectiveBounds({ ...toBounds(row), type: row.type, metadata: row.metadata })
 
 /**
- * Returns the bounds of a given version of a credential and of all later versions. The service has stored all later
- * versions, because it keeps these versions at least as long as the given version. For a null placement of a later
- * version, the function uses the default placement of the given version's type.
+ * Returns the bounds (limits on use) of a given version of a credential and of all later versions. The service still
+ * has all later versions, because it removes older versions first. For a null placement of a later version, the
+ * function uses the default placement of the given version's type.
  */
 export async function boundsSince(
   db: Queryable,

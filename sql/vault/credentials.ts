@@ -44,7 +44,7 @@ export type StoredCredential = Bounds & {
 
 /** Limits the number of credentials of one project. */
 export const CREDENTIALS_MAX = 10_000
-/** Limits the number of stored versions of one credential, including the current version. */
+/** Limits the number of stored versions of one credential, including the current one. */
 const VERSIONS_MAX = 10
 
 /** Reports that a project already has {@link CREDENTIALS_MAX} credentials. */
@@ -64,19 +64,19 @@ export type Locked = {
 const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
 
 /**
- * Describes the content of a credential as a caller gives it. If a bound (a limit on use) is absent, the bound gets its
- * default value. If the API key may not widen the bounds of the credential, an absent bound stays unchanged.
+ * Describes the content of a credential as a caller gives it. A bound (a limit on use) that is absent gets its default
+ * value. If the API key may not widen the bounds, an absent bound stays unchanged.
  */
 export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 
 /**
- * Creates a credential, or replaces its content with a new version. An API key may set any bounds for a secret that the
- * API key stores itself. An API key may not widen a bound if only the owner may read the credential, or if the owner
- * has set the bounds.
- * @param target.reveal says whether agents or only the owner may read the secret. If `reveal` is absent, an existing
+ * Creates a credential, or replaces its content with a new version. An API key may set any bounds (limits on use) for a
+ * secret that it stores itself. It may not widen a bound if only the owner may read the credential, or if the owner has
+ * set the bounds.
+ * @param target.reveal says whether agents or only the owner may read the secret. If it is absent, an existing
  * credential keeps its setting, and a new credential gets the setting `agent`.
- * @returns null if the project is deleted. The result `withheld` means that only the owner may reveal the secret to
- * agents, or widen the bounds.
+ * @returns null if the project is deleted. The result `withheld` means that only the owner may reveal this secret to
+ * agents, or widen its bounds.
  * @throws {TooManyCredentialsError}
  */
 export async function storeCredential(
@@ -111,8 +111,8 @@ const DEFAULT_BOUNDS: Bounds = {
 }
 
 /**
- * Returns the content that an API key may store in a credential. @returns null if the content would widen the present
- * bounds of the credential.
+ * Returns the content that an API key may store in a credential. @returns null if it would widen the present bounds
+ * (limits on use).
  */
 async function narrowedContent(
   db: Queryable,
@@ -121,23 +121,23 @@ async function narrowedContent(
 ): Promise<CredentialContent | null> {
   if (isNew || (reveal === 'agent' && !isBounded)) return { ...DEFAULT_BOUNDS, ...given }
   const present = boundsOf((await readVersion(db, row, version))!)
-  // The code computes the default bounds again, because another credential type or another metadata.uri has other
-  // default bounds.
+  // The code computes the default bounds (limits on use) again. Another credential type or another metadata.uri has
+  // other default bounds.
   const content = { ...present, ...given }
   return areWithin(effectiveBounds(content), present) ? content : null
 }
 
 /**
- * Tells whether API keys could not read the secret before a change, or cannot read the secret after the change. For
- * such a secret, every new version of the credential counts as a rotation of the secret. A comparison of the old and
- * the new secret would reveal to a caller whether a guess of the secret was right.
+ * Tells whether API keys could not read the secret before a change, or cannot read it after the change. For such a
+ * secret, every new version counts as a rotation. A comparison of the old and the new secret would reveal to a caller
+ * whether a guess was right.
  */
 export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
   credentials.some(({ reveal }) => reveal === 'owner')
 
 /**
- * Locks a credential, so that writers of the same credential write one after the other, and their version numbers have
- * no gap and no duplicate.
+ * Locks a credential, so that its writers write one after the other. Their version numbers then have no gap and no
+ * duplicate.
  */
 export async function lockCredential(
   db: Queryable,
@@ -156,7 +156,7 @@ export async function lockCredential(
 
 /**
  * Creates a credential. The function locks the project's row, so that concurrent calls respect the limit on
- * credentials. A change of an existing credential does not lock the row of the project.
+ * credentials. A change of an existing credential needs no such lock.
  */
 async function create(db: Queryable, actor: Actor, name: string): Promise<Locked | null> {
   const { projectId } = actor
@@ -180,7 +180,7 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
 }
 
 /**
- * Returns the present data of a credential before a caller replaces the data. @returns null if the data cannot be
+ * Returns the present data of a credential before a caller replaces them. @returns null if the data cannot be
  * decrypted, because a caller may also replace unreadable data.
  */
 export async function openCurrent(

@@ -3,8 +3,8 @@ import { type Actor, type NewAuditEntry, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, transaction } from '../db.ts'
 
 /**
- * Runs a transaction that decrypts a credential. If a secret cannot be decrypted, the rollback also removes every audit
- * entry of the transaction. So the function then writes the entry with the outcome `failed` after the rollback.
+ * Runs a transaction that decrypts a credential. If the decryption fails, the rollback also removes every audit entry
+ * of the transaction. Therefore the function writes the entry with the outcome `failed` after the rollback.
  */
 export async function readingTransaction<Result>(
   pool: Pool,

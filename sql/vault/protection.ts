@@ -11,9 +11,8 @@ import { lockCredential } from './credentials.ts'
 import { boundsBytes, boundsOf, boundsValues, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
- * Changes the bounds of a credential's current version, and the setting who may read the credential. A project key may
- * only narrow the bounds, because an API key without vault:read must not send the secret to a host of the key holder's
- * choice.
+ * Changes the bounds (limits on use) of a credential's current version, and who may read it. A project key may only
+ * narrow the bounds. Otherwise the holder of an API key without vault:read could send the secret to any host.
  */
 export async function protectCredential(
   pool: Pool,

@@ -18,10 +18,10 @@ import { boundsSince, openData, readVersion, toBounds } from './credentialVersio
 import { readingTransaction } from './failedReads.ts'
 
 /**
- * Stores an old version of a credential as the newest version. Backup codes that the old version or a later version has
- * used stay marked as used. If an API key restores a version, the new version gets only the bounds that the old
- * version and all later versions have in common, so that a removed host stays forbidden. If the owner restores the
- * version, the new version gets the bounds of the old version.
+ * Stores an old version of a credential as the newest version. Backup codes that the old or a later version has used
+ * stay marked as used. If an API key restores a version, it gets only the bounds (limits on use) that the old version
+ * and all later versions have in common, so that a removed host stays forbidden. If the owner restores it, it gets the
+ * bounds of the old version.
  */
 export async function restoreVersion(
   pool: Pool,
@@ -53,7 +53,7 @@ export async function restoreVersion(
   })
 }
 
-/** Returns the backup codes that the given version of a credential or a later version has used. */
+/** Returns the backup codes that were used in the given version of a credential or a later one. */
 async function usedSince(
   db: Queryable,
   target: Target & { version: number },

@@ -6,9 +6,9 @@ import { openData, readVersion, sealData } from './credentialVersions.ts'
 import { readingTransaction } from './failedReads.ts'
 
 /**
- * Takes one backup code out of a credential and returns the code, so that each backup code is used only once. The
- * credential version keeps its number. If the version got a new number, the use of a backup code would remove an older
- * version from the stored versions. The function encrypts the changed version with a new data key.
+ * Takes one backup code out of a credential and returns it, so that each code is used only once. The version keeps its
+ * number. With a new number, the use of a backup code would remove an older version from the stored versions. The
+ * function encrypts the changed version with a new data key.
  */
 export async function takeBackupCode(
   pool: Pool,

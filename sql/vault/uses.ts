@@ -10,8 +10,8 @@ import { recordEvents } from '../events/events.ts'
 import { hasNoJob } from '../queue/jobs.ts'
 
 /**
- * Holds the time for which the service keeps the response to an ended use of a secret. The service does not send a
- * request that has waited longer than USE_KEPT.
+ * Sets for how long the service keeps the response to an ended use of a secret. The service also never sends a request
+ * that has waited longer than USE_KEPT.
  */
 export const USE_KEPT = '10 minutes'
 
@@ -122,7 +122,7 @@ export async function findDueUse(db: Queryable, id: string): Promise<DueUse | nu
 /**
  * Marks a queued use of a secret as `sending`, before the worker process sends the request. The use never becomes
  * `queued` again, so the service sends the request at most once. @returns the HTTP request of the use. Null means that
- * another worker process already handles the use of the secret.
+ * another worker process already handles it.
  */
 export async function startUse(
   db: Queryable,
@@ -144,7 +144,7 @@ export type UseEnd =
 
 /**
  * Ends a use of a secret, and records its audit entry and its event. The stored response replaces the stored request.
- * If the use of the secret has already ended, the function changes nothing.
+ * If the use has already ended, the function changes nothing.
  */
 export function endUse(
   pool: Pool,
@@ -203,9 +203,9 @@ async function auditEnd(
 }
 
 /**
- * Deletes expired uses of secrets, together with their responses. A use without an end stays as long as it has a job,
- * because only the job records the end of the use. The job may begin late, because no worker for secrets may have run for
- * longer than USE_KEPT.
+ * Deletes expired uses of secrets, together with their responses. An unfinished use stays as long as it has a job,
+ * because only the job records its end. The job may begin late, if no worker for secrets has run for longer than
+ * USE_KEPT.
  */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
   const isOver = `(ended_at is not null or ${hasNoJob("'use_secret:' || vault_uses.id")})`

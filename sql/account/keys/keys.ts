@@ -44,8 +44,7 @@ type KeyRow = {
 }
 
 /**
- * Describes an API key that the service looks up, and the rate window (the count of one minute) to which the request
- * belongs.
+ * Describes an API key that the service looks up, and the rate window (the count of one minute) for the request.
  */
 export type WantedKey = { key: string; budget: RateWindow }
 /** Holds the identity of a live API key, and the number of requests of its project in the current minute. */
@@ -53,16 +52,15 @@ export type FoundKey = {
   identity: Identity
   usage: Usage
   /**
-   * Holds the position in the write-ahead log of the primary database after the project's last write. Null means that
-   * no write of the project is known.
+   * Holds the position in the primary database's write-ahead log after the project's last write. Null means that no
+   * write of the project is known.
    */
   writtenTo: Lsn | null
 }
 
 /**
- * Finds API keys and counts their requests. The SQL counts each request separately, so the first request of a batch
- * gets the lowest count. The SQL locks the rate windows in the order of `subject`, so that two batches of requests
- * cannot deadlock.
+ * Finds API keys and counts their requests. The SQL counts each request of a batch separately, so the first request
+ * gets the lowest count. It locks the rate windows in the order of `subject`, so that two batches cannot deadlock.
  */
 const FIND_KEYS = `
   with asked as (
@@ -85,9 +83,8 @@ const FIND_KEYS = `
 
 /**
  * Finds the identities of API keys and counts their requests in the rate windows, in one round trip. The service does
- * not cache API keys, so every API process notices a changed or revoked API key at the next request.
- * @returns one result for each entry of `wanted`, in the order of `wanted`. A null result means that no live API key
- * matches the wanted API key.
+ * not cache API keys. Therefore every API process notices a changed or revoked key at the next request.
+ * @returns one result for each entry of `wanted`, in the same order. Null means that no live API key matches the entry.
  */
 export async function authenticateAll(
   db: Queryable,

@@ -15,9 +15,9 @@ const USAGE = 'usage: bun run keys:new --platform NAME, or bun run keys:new --pr
 const NAME = /^[\p{L}\p{N} ._-]{1,100}$/u
 
 /**
- * Runs the command `bun run keys:new`, which creates an API key. With `--platform NAME`, the command creates a platform
- * key. With `--project NAME`, the command creates a project with the inbox NAME@MAIL_DOMAIN, and a project key with
- * every scope. The command `bun run keys:new` prints the new API key only once.
+ * Runs the command `bun run keys:new`, which creates an API key. With `--platform NAME`, this is a platform key. With
+ * `--project NAME`, the command creates a project with the inbox NAME@MAIL_DOMAIN, and a project key with every scope.
+ * The command prints the new key only once.
  */
 async function create(): Promise<void> {
   const { platform, project } = readArguments()

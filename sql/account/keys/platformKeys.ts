@@ -14,8 +14,8 @@ export type PlatformKey = {
 const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", revoked_at as "revokedAt"`
 
 /**
- * Sets the maximum number of live platform keys of a service. Revoked platform keys do not count, because the service
- * keeps these keys for ever. If revoked keys counted, nobody could rotate platform keys after some time.
+ * Sets the maximum number of live platform keys of a service. Revoked keys do not count, because the service keeps them
+ * for ever. If they counted, nobody could rotate platform keys after some time.
  */
 export const PLATFORM_KEYS_MAX = 200
 

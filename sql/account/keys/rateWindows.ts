@@ -9,7 +9,7 @@ export type Usage = { used: number; resetsAt: Date }
 
 /**
  * Lists the separate counts of a project's requests in a minute. The count '' is for all requests without a separate
- * count. A subject in the table `rate_windows` consists of the id of the project and one of these names. The names that
+ * count. A subject in the table `rate_windows` consists of the project's id and one of these names. The names that
  * begin with `:redeem-` count the places (units of the limit) of redeem calls (sql/account/keys/redeemPlaces.ts).
  */
 export const RATE_WINDOWS = [
@@ -24,17 +24,18 @@ export const RATE_WINDOWS = [
 export type RateWindow = (typeof RATE_WINDOWS)[number]
 
 /**
- * Tells whether the stored window is the current window. A statement that began before the turn of a minute may find
- * the window of the next minute, which also counts as current. A window that lies further in the future does not count,
- * because it remains from a clock that was later set back.
+ * Tells whether the stored rate window is the current one. A statement that began before the turn of a minute may find
+ * the window of the next minute, which also counts as current. A window that lies further in the future does not count.
+ * It remains from a clock that was later set back.
  */
 const IS_CURRENT = `w.window_start between excluded.window_start and excluded.window_start + interval '1 minute'`
 
 /**
- * Writes an SQL statement that adds `weight` requests to each rate limit subject in the current minute. The parameter
- * `weight` is an SQL integer. The parameter `subjects` is an SQL query with a text column `subject`. The database's
- * clock decides when a minute begins, so the rate limit is exact across API processes. The parameter `condition` is an SQL
- * condition on the stored window `w`. If the condition is false, the statement changes and returns nothing.
+ * Writes an SQL statement that adds `weight` requests to each rate limit subject (such as a project) in the current
+ * minute. The parameter `weight` is an SQL integer. The parameter `subjects` is an SQL query with a text column
+ * `subject`. The database's clock decides when a minute begins, so the limit is exact across API processes. The
+ * parameter `condition` is an SQL condition on the stored window `w`. If it is false, the statement changes and returns
+ * nothing.
  */
 export function rateWindowUpsert(subjects: string, weight = '1', condition = 'true'): string {
   return `
@@ -61,7 +62,10 @@ export async function countRequests(
   return { used: rows[0]!.used, resetsAt: rows[0]!.resets_at }
 }
 
-/** Tells whether a rate limit subject has made at least `most` requests in the current minute. Counts no request. */
+/**
+ * Tells whether a rate limit subject (such as a project) has made at least `most` requests in the current minute. The
+ * function counts no request.
+ */
 export async function hasUsed(db: Queryable, subject: string, most: number): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'read-rate-window',
@@ -78,8 +82,8 @@ export const countAuthFailure = (db: Queryable, address: string): Promise<Usage>
   countRequests(db, `ip:${address}`, 1)
 
 /**
- * Removes rate windows that ended over an hour ago. The table has no index on the time, because the first request of
- * each minute would have to change that index too.
+ * Removes rate windows that ended over an hour ago. The table has no index on the time. The first request of each
+ * minute would have to change this index too.
  */
 export const deleteStaleRateWindows = (db: Queryable): Promise<void> =>
   deleteByPages(db, 'rate_windows', `window_start < statement_timestamp() - interval '1 hour'`)

@@ -1,18 +1,17 @@
 /**
  * Counts the redeem calls of a project against the limit of new payments. In each minute, the first calls hold one
- * place each (one unit of this limit). A call without a new payment frees its place, and a later payment takes the
- * freed place. So a new payment among the first calls needs no SQL statement of its own, and no minute has more
- * payments than places. A burst of other calls can hold all places for some milliseconds, until these calls free their
- * places. A payment at this moment gets 429. A payment that the chain refuses keeps its place, because it is stored,
- * costs a simulation, and counts towards the daily limit. If it freed its place, a stranger with an empty wallet could
- * use up the daily limit 12 times as fast.
+ * place each (one unit of this limit). A call without a new payment frees its place for a later payment. Therefore a
+ * new payment among the first calls needs no separate SQL statement, and no minute has more payments than places. A
+ * burst of other calls can hold all places for some milliseconds, and a payment at this moment gets 429. A payment that
+ * the chain refuses keeps its place, because it is stored, costs a simulation, and counts towards the daily limit.
+ * Otherwise an attacker with an empty wallet could use up the daily limit 12 times as fast.
  */
 import type { Queryable } from '../../db.ts'
 import { countRequests, rateWindowUpsert, type Usage } from './rateWindows.ts'
 
 /**
- * Frees the place of a redeem call (its unit of the limit of new payments), unless its minute is over. The minute of
- * the call ends at `resetsAt`.
+ * Frees the place of a redeem call (its unit of the limit of new payments), unless its minute is over. This minute ends
+ * at `resetsAt`.
  */
 export async function freePlace(db: Queryable, projectId: string, resetsAt: Date): Promise<void> {
   await db.query({
@@ -26,10 +25,11 @@ export async function freePlace(db: Queryable, projectId: string, resetsAt: Date
 }
 
 /**
- * Takes a place (a unit of the limit) that an earlier call has freed, for a new payment. The minute of the call ends at
- * `resetsAt`. If this minute is over, the call needs no freed place, because the new minute has places of its own. A
- * call that gets no place changes nothing, so a burst of such calls leaves the freed places for later payments.
- * @returns the number of freed places (units of the limit) that remain in the minute. Returns `null` if the call got no
+ * Takes a place (a unit of the limit of new payments) that an earlier call has freed, for a new payment. The minute of
+ * the call ends at `resetsAt`. After this minute, the call needs no freed place, because the new minute has its own
+ * places. A call that gets no place changes nothing. Therefore a burst of such calls leaves the freed places for later
+ * payments.
+ * @returns the number of freed places (units of the limit) that remain in the minute. Null means that the call got no
  * place.
  */
 export async function takePlace(

@@ -15,12 +15,13 @@ export type ClientDocument =
   | { state: 'failed'; fault: string }
 
 /**
- * Sets the maximum number of client metadata documents that are stored, because strangers can name any number of URLs.
+ * Sets the maximum number of stored client metadata documents. The number is limited, because an unauthenticated
+ * request can name any number of URLs.
  */
 const DOCUMENTS_MAX = 5_000
 /**
- * Sets the number of seconds after which a fetch of a client metadata document has certainly ended. The fetch ends with
- * a result, or ends because its worker process dies.
+ * Sets the number of seconds after which a fetch of a client metadata document has certainly ended, with a result or
+ * because its worker process died.
  */
 const FETCH_SECONDS = 15
 
@@ -51,12 +52,11 @@ export async function findDocument(db: Queryable, id: string): Promise<ClientDoc
 }
 
 /**
- * Asks a worker process to fetch a client metadata document. Concurrent requests for the same client metadata document
- * share one fetch. If too many client metadata documents are stored, the new document replaces a document of the network
- * that named most of them.
+ * Asks a worker process to fetch a client metadata document. Concurrent requests for the same document share one fetch.
+ * If too many documents are stored, the new document replaces one of the network that named most of them.
  * @param document.network is the network of the caller.
- * @returns false if too many client metadata documents are stored already, these documents come from many networks, and
- * all are young.
+ * @returns false if too many client metadata documents are stored, and none may be replaced. This is the case if they
+ * come from many networks and all are young.
  */
 export async function wantDocument(
   pool: Pool,

@@ -5,21 +5,21 @@ import { replaceable } from '../replaceable.ts'
 
 /**
  * Describes an OAuth client with its metadata. The field `host` is the host of the client's metadata document. A null
- * `host` means that the OAuth client registered itself, so the service has verified no field of the client.
+ * `host` means that the client registered itself. The service then has verified none of its fields.
  */
 export type OAuthClient = ClientMetadata & { id: string; host: string | null }
 
 /**
- * Sets the maximum number of registered OAuth clients without a grant, because strangers can register any number of
- * clients.
+ * Sets the maximum number of registered OAuth clients without a grant. The number is limited, because anybody can
+ * register any number of clients.
  */
 const UNUSED_MAX = 10_000
 /**
- * Registers an OAuth client. If too many registered clients wait for their first grant, the new client replaces a client
- * of the network that registered most of them.
+ * Registers an OAuth client. If too many registered clients wait for their first grant, the new client replaces one of
+ * the network that registered most of them.
  * @param network is the network of the caller.
- * @returns null if too many clients wait for their first grant, these clients come from many networks, and all are
- * young.
+ * @returns null if too many clients wait for their first grant, and none may be replaced. This is the case if they come
+ * from many networks and all are young.
  */
 export async function registerClient(
   db: Queryable,

@@ -22,12 +22,15 @@ export type OAuthRequest = {
 /** Sets the maximum number of minutes in which an owner must decide on a consent page. */
 const REQUEST_MINUTES = 10
 /**
- * Sets the number of minutes after which another network's new request can replace an open request in a full table.
- * Strangers with 1,112 networks can fill the table. They then shorten the time for a decision, but block nobody.
+ * Sets the number of minutes after which a new request of another network may replace an open request in a full table.
+ * An attacker with 1,112 networks can fill the table. This shortens the time for a decision, but blocks nobody.
  */
 const PROTECTED_MINUTES = 3
 const CODE_SECONDS = 60
-/** Sets the maximum number of stored requests for consent, because strangers can make any number of requests. */
+/**
+ * Sets the maximum number of stored requests for consent. The number is limited, because anybody can make any number of
+ * requests.
+ */
 const REQUESTS_MAX = 10_000
 
 type Row = {
@@ -55,13 +58,13 @@ const toRequest = (row: Row): OAuthRequest => ({
 })
 
 /**
- * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces another
- * request. The first choice is a request that is decided or has expired. The next choice is a request of the network
- * with the most requests, and the last choice is the oldest request.
+ * Stores an OAuth client's request for consent. If too many requests are stored, the new request replaces another one.
+ * The first choice is a request that is decided or has expired. The next choice is a request of the network with the
+ * most requests, and the last choice is the oldest request.
  * @param browser is the secret that the browser's cookie holds.
  * @param network is the network of the caller.
- * @returns null if too many requests for consent are open, come from many networks, and are younger than
- * PROTECTED_MINUTES.
+ * @returns null if too many requests for consent are open, and none may be replaced. This is the case if they come from
+ * many networks and are younger than PROTECTED_MINUTES.
  */
 export async function createRequest(
   db: Queryable,
@@ -133,15 +136,15 @@ export type Consent = {
   holdsMail: boolean
 }
 
-/** Reports that the project of a consent is deleted, or that the person may no longer decide for the project. */
+/** Reports that the project of a consent is deleted, or that the person may no longer decide for it. */
 export class NotDecidedForError extends Error {}
 
 /**
- * Records the decision about a request for consent, which can be decided only once. If the owner allows the request,
- * the function creates an OAuth grant and an authorization code.
+ * Records the decision about a request for consent, which can be decided only once. If the owner allows it, the
+ * function creates an OAuth grant and an authorization code.
  * @param consent describes the rights that the owner allows. A null `consent` means that the owner denies the request.
- * @returns the request for consent, with the authorization code if the owner consents. A null result means that the
- * request for consent is no longer open.
+ * @returns the request for consent, with the authorization code if the owner consents. Null means that the request is
+ * no longer open.
  * @throws {NotDecidedForError} if the project is deleted or the person may not decide for the project. The request for
  * consent then stays open.
  */

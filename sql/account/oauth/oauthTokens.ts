@@ -9,22 +9,22 @@ import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
 /**
- * The following constants set the lifetimes of OAuth tokens. A refresh token expires REFRESH_DAYS after it was issued.
- * If the OAuth grant ends earlier, the refresh token ends with the grant.
+ * The following constants set the lifetimes of OAuth tokens. A refresh token expires REFRESH_DAYS after it was issued,
+ * or earlier together with its OAuth grant.
  */
 const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
- * Holds the number of seconds in which an exchanged refresh token can be exchanged again. A second exchange is allowed
- * because responses get lost, and because chat hosts refresh tokens in parallel.
+ * Sets for how many seconds an app may exchange an already exchanged refresh token again. Responses get lost, and chat
+ * hosts refresh tokens in parallel.
  */
 const ROTATION_SECONDS = 60
 /**
  * The following constants limit how often an app refreshes the tokens of one OAuth grant: REFRESHES_AT_ONCE times, and
  * then once in REFRESH_EVERY_SECONDS. An honest app refreshes about once an hour in each of its processes. The limit
- * bounds a grant to about 46,000 tokens: a refresh token stays stored for 31 days, and an access token for 25 hours.
- * The service does not keep a fixed number of tokens instead. Otherwise a thief could refresh until the service forgets the
- * stolen refresh token, and the use of a forgotten token ends no grant.
+ * bounds a grant to about 46,000 tokens, because a refresh token stays stored for 31 days, and an access token for 25
+ * hours. A fixed number of stored tokens would not be safe. A thief could refresh until the service forgets the stolen
+ * refresh token, and the use of a forgotten token ends no grant.
  */
 const REFRESHES_AT_ONCE = 100
 const REFRESH_EVERY_SECONDS = 60
@@ -42,8 +42,8 @@ export type TokenPair = {
 export type TokenFault = 'invalid_grant' | 'invalid_scope' | 'temporarily_unavailable'
 
 /**
- * Holds the SQL condition for an OAuth grant that still issues tokens. The grant of a deleted OAuth client issues no
- * tokens. If a person may no longer decide for the project, the grant of this person also issues no tokens.
+ * Holds the SQL condition for an OAuth grant that still issues tokens. The grant of a deleted OAuth client issues none.
+ * Neither does the grant of a person who may no longer decide for the project.
  */
 export const LIVE_GRANT = `
   g.revoked_at is null and g.expires_at > clock_timestamp()
@@ -54,8 +54,8 @@ export const LIVE_GRANT = `
 type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live: boolean }
 
 /**
- * Exchanges an authorization code for tokens, which is possible only once (OAuth 2.1 §4.1.3). A second use of an
- * authorization code ends the OAuth grant.
+ * Exchanges an authorization code for tokens, which is possible only once (OAuth 2.1 §4.1.3). A second use of the code
+ * ends the OAuth grant.
  * @param redirectUri is the redirect URI that the client repeats. Null means that the client repeats no redirect URI.
  * @param isProven gets the stored PKCE challenge, and tells whether the client's code verifier fits that challenge.
  */
@@ -112,8 +112,8 @@ export async function exchangeCode(
  * Exchanges a refresh token for a new token pair (OAuth 2.1 §4.3). The OAuth grant ends if a client uses a refresh
  * token over ROTATION_SECONDS after its first exchange. An app that refreshes too often gets no tokens, and its refresh
  * token stays valid.
- * @param scopes lists the scopes of the new access token, which must be scopes of the old refresh token. Null means that
- * the new access token has all scopes of the old refresh token.
+ * @param scopes lists the scopes of the new access token, which must be scopes of the old refresh token. Null means all
+ * of them.
  */
 export async function refreshTokens(
   pool: Pool,
@@ -189,10 +189,10 @@ async function issue(
 
 /**
  * Ends an OAuth grant, and writes the end into the audit log of the project. From the next request on, the tokens of
- * the ended grant are invalid in every process. All calls that wait for mail of the project also end. The housekeeping
- * deletes the tokens, because an app could collect so many tokens that their deletion here would exceed the statement
- * timeout. The statement timeout would then also undo the end of the grant.
- * @param by names the person who ended the grant, or no person if the app itself caused the end.
+ * the grant are invalid in every process. All calls that wait for mail of the project also end. The housekeeping
+ * deletes the tokens later. An app could collect so many tokens that their deletion here would exceed the statement
+ * timeout, which would also undo the end of the grant.
+ * @param by names the person who ended the grant. Without a person, the app itself caused the end.
  * @returns false if the grant had ended before.
  */
 export async function endGrant(
@@ -225,7 +225,7 @@ export async function endGrant(
   return true
 }
 
-/** Returns the name of an OAuth client in the audit log. */
+/** Returns the name under which the audit log records an OAuth client. */
 const actorOf = (grantId: string): string => `oauth:${grantId}`
 
 /**
@@ -272,8 +272,8 @@ type TokenRow = {
 }
 
 /**
- * Finds the identity of an OAuth access token, and counts the request as a request of the token's project. The service
- * does not cache the identity of an access token.
+ * Finds the identity of an OAuth access token, and counts the request for the token's project. The service does not
+ * cache this identity.
  */
 export async function authenticateToken(
   db: Queryable,

@@ -7,9 +7,8 @@ const endedBefore = (period: string) =>
 
 /**
  * Lists the steps that delete old rows of OAuth: requests for consent, authorization codes, tokens, ended grants,
- * client metadata documents and unused clients. An authorization code or a token is deleted a day after its expiry, and
- * a token of an ended grant earlier. The housekeeping runs each step on its own, so that a failed step stops no other
- * step.
+ * client metadata documents and unused clients. Codes and tokens are deleted a day after their expiry, and tokens of an
+ * ended grant earlier. The housekeeping runs each step on its own, so that a failed step stops no other.
  */
 export const STALE_OAUTH: readonly ((db: Queryable) => Promise<void>)[] = [
   (db) =>
@@ -22,15 +21,15 @@ export const STALE_OAUTH: readonly ((db: Queryable) => Promise<void>)[] = [
     deleteInBatches(
       db,
       'oauth_tokens',
-      // The array makes PostgreSQL look the tokens up by their grants, and not read all tokens.
+      // With the array, PostgreSQL looks the tokens up by their grants, and does not read all tokens.
       `grant_id = any (array(select id from oauth_grants where ${endedBefore('0')}))`,
     ),
   (db) =>
     deleteInBatches(
       db,
       'oauth_grants',
-      // This step skips a grant that still has tokens, because one statement could delete too many tokens together with
-      // the grant. The previous step deletes the tokens first.
+      // This step skips a grant that still has tokens. Otherwise one statement could delete too many tokens together
+      // with the grant. The previous step deletes the tokens.
       `${endedBefore('30 days')} and not exists (select from oauth_tokens where grant_id = oauth_grants.id)`,
     ),
   (db) =>

@@ -12,16 +12,15 @@ import { replaceable } from '../replaceable.ts'
 
 const MINUTES = 10
 /**
- * Sets the maximum number of sign-ins in progress at the identity provider, because strangers can begin any number of
- * sign-ins.
+ * Sets the maximum number of sign-ins in progress at the identity provider. The number is limited, because anybody can
+ * begin any number of sign-ins.
  */
 const UNDER_WAY_MAX = 5_000
-/** Sets the maximum number of stored sign-ins, with the ended and expired sign-ins that the next cleaning deletes. */
+/** Sets the maximum number of stored sign-ins, including ended and expired ones that the next cleaning deletes. */
 const STORED_MAX = 10 * UNDER_WAY_MAX
 /**
- * Sets the number of minutes after which a new sign-in of another network can replace a sign-in. The rule applies only
- * while no network has many sign-ins. Strangers with many networks then shorten the time for a sign-in, but block
- * nobody.
+ * Sets the number of minutes after which a new sign-in of another network may replace a sign-in, while no network has
+ * many sign-ins. An attacker with many networks then shortens the time for a sign-in, but blocks nobody.
  */
 const PROTECTED_MINUTES = 3
 
@@ -33,7 +32,7 @@ export type CompanySignIn = {
   id: string
   /**
    * Holds the person of this service who connects an account at the identity provider to their own account. Null means
-   * that the sign-in signs a person in and connects no account.
+   * an ordinary sign-in.
    */
   personId: string | null
   state: 'asked' | 'open' | 'answered' | 'done' | 'failed'
@@ -51,13 +50,13 @@ export type CompanySignIn = {
 const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answer, fault, issuer, subject, network`
 
 /**
- * Begins a sign-in at the company's identity provider, and asks a worker process to find the URL of the provider's
- * sign-in page. If too many sign-ins are in progress or stored, the new sign-in of a stranger replaces another
- * stranger's sign-in. The first choice is a sign-in that has failed or expired, then one of the network with the most
- * sign-ins, then the oldest.
+ * Begins a sign-in at the company's identity provider, and asks a worker process to find the URL of its sign-in page.
+ * If too many sign-ins are in progress or stored, a new sign-in of a person without a session replaces another one. The
+ * first choice is a sign-in that has failed or expired, then one of the network with the most sign-ins, then the
+ * oldest.
  * @param network is the network of the caller.
- * @returns null if no sign-in can yield, because all are young and come from many networks. A person who is already
- * signed in can always begin, because the limit counts only for strangers.
+ * @returns null if too many sign-ins are stored, and none may be replaced, because all are young and come from many
+ * networks. A person who is already signed in can always begin, because the limit does not count such people.
  */
 export async function beginCompanySignIn(
   pool: Pool,
@@ -76,7 +75,7 @@ export async function beginCompanySignIn(
          delete from company_sign_ins where $3::text is null and (select is_full from full_up) and id = (
            ${replaceable('company_sign_ins', {
              since: 'expires_at',
-             // If too many sign-ins are in progress, only a sign-in that is itself in progress makes room.
+             // If too many sign-ins are in progress, only the replacement of a sign-in in progress makes room.
              where: `person_id is null and (not (select is_busy from busy) or (${UNDER_WAY}))`,
              over: `state = 'failed' or expires_at <= clock_timestamp()`,
              idle: `expires_at < clock_timestamp() + interval '${MINUTES - PROTECTED_MINUTES} minutes'`,
@@ -103,7 +102,7 @@ export const queueSignIn = (db: Queryable, signInId: string, inMs = 0): Promise<
     ...(inMs === 0 ? {} : { runAt: new Date(Date.now() + inMs) }),
   })
 
-/** Returns an unexpired sign-in at the company's identity provider to a worker process. */
+/** Returns an unexpired sign-in at the company's identity provider for use in a worker process. */
 export async function findCompanySignIn(db: Queryable, id: string): Promise<CompanySignIn | null> {
   const { rows } = await db.query<CompanySignIn>(
     `select ${COLUMNS} from company_sign_ins where id = $1 and expires_at > clock_timestamp()`,
@@ -155,7 +154,7 @@ export async function answerSignIn(pool: Pool, id: string, answer: string): Prom
 
 /**
  * Records who signed in at the identity provider, or why the sign-in failed. The function also deletes the answer, the
- * verifier and the nonce of the sign-in, because no later step needs these values.
+ * verifier and the nonce of the sign-in, which no later step needs.
  */
 export async function endSignIn(
   db: Queryable,
@@ -182,7 +181,7 @@ const tell = (db: Queryable, id: string) =>
   db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
 
 /**
- * Takes the result of a company sign-in, which can be taken only once.
+ * Takes the result of a sign-in at the company's identity provider, which can be taken only once.
  * @returns the person who has connected the account at the identity provider. The value `nobody` means that nobody has
  * connected the account. The value `taken` means that the result of the sign-in was used before.
  */

@@ -9,8 +9,7 @@ import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson }
 /** Holds the lifetime of a sign-in link in minutes. */
 export const LINK_MINUTES = 15
 /**
- * Limits a console session to this number of hours. A console session also ends IDLE_HOURS after the person's last
- * action.
+ * Limits the duration of a console session in hours. A session also ends IDLE_HOURS after the person's last action.
  */
 const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
@@ -21,14 +20,14 @@ const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
  * Returns the stored hash of a sign-in link's token or of a console session's secret. For the first operator, the hash
- * has the same form as in release 0.2, so that an upgrade signs nobody out. For people other than the first operator,
- * the hash has another form. A process of release 0.2 knows no roles and would treat every person as an operator.
+ * has the same form as in release 0.2, so that an upgrade signs nobody out. For all other people, the form differs. A
+ * process of release 0.2 knows no roles and would treat every person as an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
 
 /**
- * Returns both possible hashes of a secret, with which a query finds the row of a sign-in link or a console session.
+ * Returns both possible hashes of a secret. With them, a query finds the row of a sign-in link or a console session.
  */
 const eitherHash = (secret: string): Buffer[] => [
   hashSecret(secret),
@@ -55,10 +54,10 @@ const toSession = ({ id, createdAt, expiresAt, ...person }: SessionRow): Console
 
 /**
  * Stores a sign-in link for a person.
- * @param browserHash is the hash of a browser's secret. The browser requested the sign-in link by mail, and only this
- * browser can use the sign-in link. Null means that any browser can use the sign-in link.
- * @param email is the email address that gets the sign-in link. If the email address of the person has changed since
- * the request, the function stores no sign-in link. Null means that no mail carries the sign-in link.
+ * @param browserHash is the hash of the secret of the browser that requested the sign-in link by mail. Only this
+ * browser can use the link. Null means that any browser can use it.
+ * @param email is the email address that gets the sign-in link. If the person's address has changed since the request,
+ * the function stores no link. Null means that no mail carries the link.
  */
 export async function storeSignInLink(
   db: Queryable,
@@ -69,8 +68,7 @@ export async function storeSignInLink(
     email,
   }: { token: string; personId: string; browserHash: Buffer | null; email: string | null },
 ): Promise<void> {
-  // The lock on the person makes a simultaneous change of the email address wait. The change then deletes this sign-in
-  // link.
+  // A simultaneous change of the email address waits for the lock on the person. It then deletes this sign-in link.
   await db.query(
     `insert into console_links (token_hash, person_id, browser_hash, expires_at)
      select $1, pe.id, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes' from people pe
@@ -107,8 +105,8 @@ export type Browser = {
 }
 
 /**
- * Uses a sign-in link and starts a console session, in one SQL statement. Therefore, if two browsers use a sign-in link
- * at the same time, only one browser is signed in.
+ * Uses a sign-in link and starts a console session, in one SQL statement. If two browsers use a link at the same time,
+ * only one of them is therefore signed in.
  * @returns the console session and the secret for the browser's cookie. Null means that the sign-in link is unknown,
  * used, expired or made for another browser.
  */
@@ -178,11 +176,11 @@ export async function startSession(
 }
 
 /**
- * Finds the live console session that has the given secret. The returned console session has the role and the projects
- * that its person has at the time of the call.
+ * Finds the live console session that has the given secret. The returned session has the current role and projects of
+ * its person.
  * @returns null if no live console session has the given secret.
  * @param active tells that the person has just acted, so that the function prolongs the console session. A page that
- * only refreshes itself does not prolong the console session.
+ * only refreshes itself does not prolong it.
  */
 export async function findSession(
   db: Queryable,
@@ -244,8 +242,8 @@ export async function listSessions(
 }
 
 /**
- * Ends a console session. @param personId is the person who must own the console session. Null means that any person
- * may own the console session.
+ * Ends a console session. @param personId is the person who must own the session. Null means that any person may own
+ * it.
  * @returns false if the console session does not exist, or if another person owns the console session.
  */
 export async function endSession(
@@ -266,8 +264,8 @@ export async function endSessionsOf(db: Queryable, personId: string): Promise<vo
 }
 
 /**
- * Deletes expired sign-in links and console sessions. The function keeps the newest used sign-in link, because {@link
- * hasSignedIn} looks for a used sign-in link.
+ * Deletes expired sign-in links and console sessions. The function keeps the newest used link, because {@link
+ * hasSignedIn} looks for it.
  */
 export async function deleteStaleSessions(db: Queryable): Promise<void> {
   await deleteByPages(

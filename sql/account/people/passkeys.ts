@@ -1,4 +1,4 @@
-/** Stores the passkeys of people, and the challenges that a passkey has not signed yet. */
+/** Stores the passkeys of people, and the challenges that no passkey has signed yet. */
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 import { replaceable } from '../replaceable.ts'
@@ -7,14 +7,13 @@ import { replaceable } from '../replaceable.ts'
 const PASSKEYS_MAX = 20
 const CHALLENGE_MINUTES = 5
 /**
- * Sets the maximum number of stored challenges, with the expired challenges that the next cleaning deletes. Strangers
- * can ask for any number of challenges.
+ * Sets the maximum number of stored challenges, including expired ones that the next cleaning deletes. The number is
+ * limited, because anybody can ask for any number of challenges.
  */
 const CHALLENGES_MAX = 20_000
 /**
- * Sets the number of minutes after which a new challenge of another network can replace a challenge. The rule applies
- * only while no network has many challenges. Strangers with many networks then shorten the time for a sign-in, but
- * block nobody.
+ * Sets the number of minutes after which a new challenge of another network may replace a challenge, while no network
+ * has many challenges. An attacker with many networks then shortens the time for a sign-in, but blocks nobody.
  */
 const PROTECTED_MINUTES = 2
 
@@ -32,13 +31,13 @@ export type StoredPasskey = {
 }
 
 /**
- * Stores a passkey challenge (random bytes to sign) for a browser. If too many challenges are stored, the new challenge
- * of a stranger replaces another stranger's challenge. The first choice is an expired challenge, then one of the
- * network with the most challenges, then the oldest.
+ * Stores a passkey challenge (random bytes to sign) for a browser. If too many challenges are stored, a new challenge
+ * for a sign-in replaces another one. The first choice is an expired challenge, then one of the network with the most
+ * challenges, then the oldest.
  * @param options.personId is the person who adds a passkey. Null means that a person signs in with a passkey.
  * @param options.network is the network of the caller.
- * @returns false if the new challenge may replace no other challenge, because all are young and come from many
- * networks. A person who adds a passkey always gets a challenge.
+ * @returns false if the new challenge may replace no other, because all are young and come from many networks. A person
+ * who adds a passkey always gets a challenge.
  */
 export async function storeChallenge(
   db: Queryable,

@@ -60,7 +60,7 @@ export const toPerson = ({ personId, email, name, role, projectIds }: PersonRow)
 
 /**
  * Writes the SQL condition that a person may decide approval requests and OAuth requests of a project. The parameters
- * `person` and `project` are SQL expressions for the ids of the person and the project.
+ * `person` and `project` are SQL expressions for the two ids.
  */
 export const mayDecide = (person: string, project: string): string => `exists (
   select from people pe where pe.id = ${person} and (pe.role = 'operator' or pe.role = 'owner' and exists (
@@ -129,7 +129,7 @@ export async function addPerson(
 
 /**
  * Changes the given fields of a person. Two concurrent changes of different fields both take effect. A change of the
- * email address signs the person out, because a reader of the old mailbox must not stay signed in.
+ * email address signs the person out. Otherwise a reader of the old mailbox could stay signed in.
  * @returns null if no person has the id.
  * @throws {EmailTakenError} @throws {UnknownProjectError}
  */
@@ -168,9 +168,9 @@ export async function changePerson(
 export type EndedGrant = { id: string; projectId: string; clientName: string }
 
 /**
- * Ends the OAuth grants of a person for projects for which the person may no longer decide. The grants stay ended if
- * the person later gets the right back, because nobody could see and end these grants in the meantime. The housekeeping
- * deletes the tokens of ended grants.
+ * Ends the OAuth grants of a person for projects for which the person may no longer decide. They stay ended even if the
+ * person gets the right back, because nobody could see and end them in the meantime. The housekeeping deletes their
+ * tokens.
  */
 async function endLostGrants(db: Queryable, personId: string): Promise<EndedGrant[]> {
   const { rows } = await db.query<EndedGrant>(
@@ -183,7 +183,7 @@ async function endLostGrants(db: Queryable, personId: string): Promise<EndedGran
   return rows
 }
 
-/** If OAuth clients have lost their access to projects, ends the calls that wait for mail of these projects. */
+/** Ends the calls that wait for mail of projects to which OAuth clients have lost their access. */
 async function endWaitsOfApps(db: Queryable, grants: readonly EndedGrant[]): Promise<void> {
   const projectIds = new Set(grants.map(({ projectId }) => projectId))
   for (const projectId of projectIds) await notifyKeysChanged(db, projectId)

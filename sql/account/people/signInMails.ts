@@ -1,6 +1,6 @@
 /**
- * Stores requests for a sign-in link by mail. The service stores a request for a sign-in link even if no person has the
- * email address.
+ * Stores requests for a sign-in link by mail, even if no person has the email address. The response must not reveal
+ * whether such a person exists.
  */
 
 import { newSignInMailId } from '../../../shared/ids.ts'
@@ -11,8 +11,8 @@ import { LINK_MINUTES } from './consoleSessions.ts'
 
 /**
  * MAILS_PER_HOUR limits how many sign-in mails one email address gets in an hour. KNOWN_PER_HOUR limits the requests
- * from a browser in which the person has signed in before, so that strangers cannot keep the person out. REQUESTS_MAX
- * limits the stored requests of all strangers.
+ * from a browser in which the person has signed in before. With this separate limit, others cannot keep the person out.
+ * REQUESTS_MAX limits the stored requests from all other browsers.
  */
 const MAILS_PER_HOUR = 10
 const KNOWN_PER_HOUR = 20
@@ -21,8 +21,8 @@ const REQUESTS_MAX = 20_000
 const RETRY_SECONDS = 30
 
 /**
- * Selects the oldest request if it is older than ten minutes. The choice must not depend on the people, because the
- * time of the response would otherwise tell whether an address belongs to a person.
+ * Selects the oldest request if it is older than ten minutes. The query must not depend on the people. Otherwise the
+ * time of the response would tell whether an address belongs to a person.
  */
 const REPLACEABLE = `
   select id from sign_in_mails
@@ -31,8 +31,8 @@ const REPLACEABLE = `
 
 /**
  * Requests a sign-in link by mail. If an address gets too many sign-in mails, the service sends no mail but gives the
- * browser the same response. If too many requests are stored, a new request replaces the oldest request that is older
- * than ten minutes. Therefore strangers need 2,000 requests a minute to keep new browsers out.
+ * browser the same response. If too many requests are stored, a new one replaces the oldest one, provided that this is
+ * older than ten minutes. Therefore an attacker needs 2,000 requests a minute to keep new browsers out.
  * @param email is the person's email address in lower case.
  * @param isKnown tells whether the person has signed in with this browser before.
  */
@@ -42,8 +42,8 @@ export async function askSignInMail(
 ): Promise<void> {
   await transaction(pool, async (db) => {
     const id = newSignInMailId()
-    // The advisory lock makes concurrent requests for one email address wait, so that each request counts all earlier
-    // requests.
+    // Concurrent requests for one email address wait for the advisory lock. Therefore each request counts all earlier
+    // ones.
     await db.query(`select pg_advisory_xact_lock(hashtextextended('sign-in mail ' || $1, 0))`, [
       email,
     ])
@@ -109,9 +109,9 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
 
 /**
  * Records an attempt to send a sign-in mail.
- * @param isDeferred tells that the recipient's mail host asked for another attempt later. After a sign-in link has
- * expired, the service does not try again to send the mail with this link. If another run of the job has already ended
- * the request, the function changes nothing.
+ * @param isDeferred tells that the recipient's mail host asked for another attempt later. After the expiry of a sign-in
+ * link, the service makes no further attempt. If another run of the job has already ended the request, the function
+ * changes nothing.
  */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {

@@ -28,7 +28,7 @@ export type Erasure = {
   left: Record<ErasedClass, number>
   /** Counts the project's rows that remain after the erasure. */
   kept: { payments: number; endpoints: number; keys: number }
-  /** Tells whether the object store holds objects that the service must still remove, and whether a removal is late. */
+  /** Tells whether the object store still holds objects that the service must remove, and whether a removal is late. */
   objects: 'none' | 'on time' | 'late'
 }
 
@@ -42,8 +42,8 @@ const countOf = (table: string): string =>
   `(select count(*) from (select from ${table} where project_id = $1 limit ${COUNTED_MAX}) rows)::int`
 
 /**
- * Writes SQL that counts the project's rows which are not erased yet. The result is a JSON object with one number for
- * each class of rows.
+ * Writes SQL that counts the project's rows that the erasure has not deleted yet. The result is a JSON object with one
+ * number for each class of rows.
  */
 const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
   const tables = [...MAIL_TABLES, ...OWN_TABLES]
@@ -55,8 +55,8 @@ const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
 const LATE = `interval '${2 * IDLE_MAX_S} seconds'`
 
 /**
- * Writes SQL that tells whether objects must still be removed from the object store. The result covers all projects
- * together, because an object does not name its project.
+ * Writes SQL that tells whether the service must still remove objects from the object store. The result covers all
+ * projects together, because an object does not name its project.
  */
 const OBJECTS = `case
   when exists (select from blobs where idle_since < clock_timestamp() - ${LATE})

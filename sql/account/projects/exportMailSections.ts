@@ -118,8 +118,8 @@ export const MAIL_SECTIONS: readonly Section[] = [
       'a.instance': 'timestamptz',
       'a.address': 'text',
     },
-    // This condition lets PostgreSQL find the first event of a page by an index. PostgreSQL cannot use an index for the
-    // order of two tables.
+    // With this condition, PostgreSQL finds the first event of a page by an index. It cannot use an index for the order
+    // of two tables.
     condition:
       'and (x.uid_hash, x.organizer, x.instance) >= ($2::bytea, $3::text, $4::timestamptz)',
     fields: {
@@ -142,7 +142,7 @@ export const MAIL_SECTIONS: readonly Section[] = [
     kind: 'attachmentText',
     from: 'attachment_texts x join messages m on m.row = x.message_row',
     order: { 'x.message_row': 'bigint', 'x.attachment_id': 'text' },
-    // The export leaves out unread attachments here, because the row of their message holds their state.
+    // The export leaves out unread attachments here. The row of their message already holds their state.
     condition: `and x.state = 'ready'`,
     // A page holds only four rows, because the texts of one attachment can have a million characters.
     page: 4,

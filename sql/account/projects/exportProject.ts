@@ -6,18 +6,18 @@ import { type ExportedRow, exportRows } from './exportRows.ts'
 import { findProject, type Project } from './projects.ts'
 
 /**
- * Sets the maximum number of project exports that run at once in all processes together. Each project export holds a
- * database snapshot, which makes PostgreSQL keep old row versions.
+ * Sets the maximum number of project exports that run at once in all processes together. Each export holds a database
+ * snapshot, which makes PostgreSQL keep old row versions.
  */
 export const EXPORTS_MAX = 4
 /**
- * Sets the maximum number of project exports of one platform key that run at once. The limit is below EXPORTS_MAX, so
- * that the exports of one key never make the exports of all other keys wait.
+ * Sets the maximum number of project exports of one platform key that run at once. It is below EXPORTS_MAX, so that the
+ * exports of one key never block those of all other keys.
  */
 export const EXPORTS_PER_KEY_MAX = 2
 /**
- * Holds the first keys of the two-part advisory locks that each running export holds. These advisory locks limit the
- * number of running exports of all keys, and of one platform key. The values are arbitrary.
+ * Holds the first keys of the two-part advisory locks that each running export holds. One lock limits the exports of
+ * all keys, and one the exports of a platform key. The values are arbitrary.
  */
 const EXPORT_LOCK_CLASS = 1_163_413_580
 const KEY_LOCK_CLASS = 1_163_413_581
@@ -35,12 +35,12 @@ export type ProjectExport = {
 }
 
 /**
- * Opens a database snapshot for the export of a project. All exported rows are from one moment, even if the export
+ * Opens a database snapshot for the export of a project. All exported rows are from the same moment, even if the export
  * takes long.
  * @param entry is the audit entry for the export. The service writes this audit entry before it sends the first byte of
  * the export.
- * @returns null if no project has the id. The result `busy` means that the maximum number of exports is already
- * running. The result `key busy` means that the maximum number of exports of the platform key is already running.
+ * @returns null if no project has the id. The result `busy` means that too many exports are running. The result `key
+ * busy` means that too many exports of the platform key are running.
  */
 export async function openExport(
   { pool, blobs }: { pool: Pool; blobs: Blobs },
@@ -52,8 +52,7 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // If a transaction stays idle too long, PostgreSQL ends the transaction and closes its connection. The rollback
-    // fails if PostgreSQL has closed the connection.
+    // PostgreSQL ends a transaction that stays idle too long, and closes its connection. The rollback then fails.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,
@@ -80,8 +79,8 @@ export async function openExport(
       outcome: 'ok',
     } as const
     await writeAudit(pool, entry.actor, exported)
-    // The function writes a second entry into the audit log of the organization. The audit log of the project is
-    // deleted with the project, but the second entry stays.
+    // The function also writes an entry into the audit log of the organization. This entry stays when the audit log of
+    // the project is deleted with the project.
     await writeAudit(pool, { ...entry.actor, projectId: ORGANIZATION }, exported)
     return {
       project,
@@ -97,9 +96,8 @@ export async function openExport(
 }
 
 /**
- * Counts a project export as running until its transaction ends, unless the maximum number of exports is already
- * running.
- * @returns the present time by the database's clock, or the maximum that is already running.
+ * Counts a project export as running until its transaction ends, unless too many exports are already running.
+ * @returns the present time by the database's clock, or the limit that is reached.
  */
 async function takePlace(db: Client, keyPrefix: string): Promise<Date | 'busy' | 'key busy'> {
   const take = async (lockClass: number, places: number, name = '') => {

@@ -28,9 +28,9 @@ const FIRST: Record<Order[string], string> = {
 }
 
 /**
- * Writes the end of an SQL query for one page of a section. The section defines the order of the rows. The page begins
- * with the next row after a given row. The parameters of the query are $1 (the project), and from $2 on the values of
- * the given row.
+ * Writes the end of an SQL query for one page of a section of the export. The page begins with the next row after a
+ * given row, in the order of the section. The query's parameters are $1 (the project), and from $2 on the values of the
+ * given row.
  */
 const after = (order: Order): string =>
   `(${Object.keys(order).join(', ')}) > (${Object.values(order)
@@ -51,8 +51,7 @@ export function pageOf(section: Section): string {
 }
 
 /**
- * Selects a page of messages. The SQL limits the bytes of a page, because a page of the largest messages would have
- * gigabytes.
+ * Selects a page of messages. The SQL limits the bytes of a page. A page of the largest messages would have gigabytes.
  */
 const MESSAGE_PAGE = `
   with page as (

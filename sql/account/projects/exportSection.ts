@@ -1,6 +1,6 @@
 /** Describes which rows and columns a section of a project's export contains. */
 
-/** Maps SQL expressions to their SQL types. The expressions together differ for each row of a section. */
+/** Maps SQL expressions to their SQL types. Together, their values differ for each row of a section. */
 export type Order = Readonly<Record<string, 'timestamptz' | 'bigint' | 'bytea' | 'text'>>
 
 /** Orders the rows of a section by a time, and rows of the same time by their row number. */
@@ -18,8 +18,8 @@ export type Section = {
    */
   from: string
   /**
-   * Holds the SQL expressions by which the export orders the rows of a section, with their SQL types. Sections that can
-   * be long have an index in this order, because a page would otherwise sort the whole section.
+   * Holds the SQL expressions by which the export orders the rows of a section, with their SQL types. A section that
+   * can be long has an index in this order. Without it, each page would sort the whole section.
    */
   order: Order
   /** Maps each field of an exported row to an SQL expression. */

@@ -1,13 +1,13 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Reports that a project was deleted after the gate (the check of the API key) had accepted a request of the project.
+ * Reports that a project was deleted after the gate (the check of the API key) had accepted a request of this project.
  */
 export class ProjectGoneError extends Error {}
 
 /**
- * Locks a project's row until the end of the transaction. Therefore the transactions that count rows of the project run
- * one after the other, and none of them stores a row that the erasure of the project would miss.
+ * Locks a project's row until the end of the transaction. Therefore transactions that count rows of the project run one
+ * after the other. None of them stores a row that the erasure of the project would miss.
  * @throws {ProjectGoneError}
  */
 export async function holdProject(db: Queryable, projectId: string): Promise<void> {

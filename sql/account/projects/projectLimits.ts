@@ -1,9 +1,8 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes an SQL expression for the number of bytes of mail that a project may store. If the SQL expression yields null,
- * the project may store any number of bytes. The parameter `limit` is an SQL expression for the service's default
- * storage limit.
+ * Writes an SQL expression for the number of bytes of mail that a project may store. Null means any number. The
+ * parameter `limit` is an SQL expression for the service's default limit.
  */
 export const storageLimit = (limit: string): string => `coalesce(l.storage_bytes, ${limit})`
 

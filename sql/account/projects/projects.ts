@@ -51,24 +51,23 @@ export type Project = {
   /** Holds the project's own limit of stored bytes. Null means that the service's limit on stored bytes applies. */
   storageLimitBytes: number | null
   /**
-   * Counts the payments that the service has accepted for settlement for the project in the present UTC day. The field
-   * `gasToday` counts the gas that the transactions of these payments used. The field `purseGasToday` counts the gas of
-   * the calls that the purse of the project has signed.
+   * Counts the payments that the service has accepted for settlement for the project in the current UTC day. The field
+   * `gasToday` counts the gas that their transactions used. The field `purseGasToday` counts the gas of the calls that
+   * the project's purse has signed.
    */
   settlementsToday: number
   gasToday: number
   purseGasToday: number
   /**
    * Holds the project's own limit on the payments that the service accepts for settlement in a UTC day. The field
-   * `dailyGas` holds the project's own limit on gas in a UTC day. Null means that the service's limit applies.
+   * `dailyGas` holds its own limit on gas. Null means that the service's limit applies.
    */
   dailySettlements: number | null
   dailyGas: number | null
   /**
-   * Counts the attachment bytes of the project that the service has read in the present UTC day. The field
-   * `textSecondsToday` counts the seconds that the service spent on reading these attachments. The fields
-   * `dailyTextBytes` and `dailyTextSeconds` hold the limits of the project, and null means that the service's limit
-   * applies.
+   * Counts the attachment bytes of the project that the service has read in the current UTC day. The field
+   * `textSecondsToday` counts the seconds that this took. The fields `dailyTextBytes` and `dailyTextSeconds` hold the
+   * project's own limits, and null means that the service's limit applies.
    */
   textBytesToday: number
   textSecondsToday: number
@@ -85,8 +84,7 @@ export type Project = {
 }
 
 /**
- * Reports that another project has or had an inbox address. The service never gives an inbox address to a second
- * project.
+ * Reports that another project has or had an inbox address. The service never gives an address to a second project.
  */
 export class AddressTakenError extends Error {}
 
@@ -182,8 +180,8 @@ export type NewProject = {
   /** Holds the inbox address, in lower case. */
   emailAddress: string
   /**
-   * Holds the verified domain of the inbox address. If `emailDomain` is absent or null, the inbox address is in the
-   * service's own mail domain.
+   * Holds the verified domain of the inbox address. If it is absent or null, the address is in the service's own mail
+   * domain.
    */
   emailDomain?: string | null
   scopes: readonly string[]
@@ -285,8 +283,8 @@ export type ProjectChange = PolicyChange & {
 }
 
 /**
- * Describes a change of a project for its audit log. The holder of a project key can read the audit log of the project.
- * For a changed name or display name, the audit log holds only the name of the field, because the value may be long.
+ * Describes a change of a project for its audit log, which the holder of a project key can read. For a changed name or
+ * display name, the log holds only the name of the field, because the value may be long.
  */
 const describeChange = ({ name, displayName, retention, limits, ...rest }: ProjectChange): string =>
   [
@@ -365,8 +363,8 @@ async function isNewPayTo(db: Queryable, id: string, payTo: string | null): Prom
 }
 
 /**
- * Replaces a project's API key and revokes the old API key. The audit log of the project records the actor and the
- * prefix of the new API key. @returns null if the project does not exist or is deleted.
+ * Replaces a project's API key and revokes the old one. The project's audit log records the actor and the prefix of the
+ * new key. @returns null if the project does not exist or is deleted.
  */
 export async function rotateProjectKey(
   pool: Pool,

@@ -5,27 +5,28 @@ import { addJob, hasNoJob } from '../../queue/jobs.ts'
 import { RATE_WINDOWS } from '../keys/rateWindows.ts'
 
 /**
- * Sets the maximum number of rows of a deleted project that one transaction deletes, because the deletion of a large
- * inbox must not hold locks for minutes.
+ * Sets the maximum number of rows of a deleted project that one transaction deletes. The deletion of a large inbox must
+ * not hold locks for minutes.
  */
 const PURGE_BATCH = 1_000
 /**
- * Limits the bytes of mail that one transaction deletes. If one transaction deleted gigabytes, the transaction would
- * exceed the statement timeout at each run. A transaction deletes at least one mail, even if the mail is larger.
+ * Limits the bytes of mail that one transaction deletes. A transaction that deleted gigabytes would exceed the
+ * statement timeout at each run. A transaction deletes at least one mail, even if the mail is larger.
  */
 const PURGE_BATCH_BYTES = 32 * 1024 * 1024
 
 /**
- * Limits how long the purge waits before it checks again whether a purse has money. Between these two limits, the wait
- * is a quarter of the time since the deletion. The wait grows, because money that a stranger sent may stay for ever.
+ * Limits how long the purge (data deletion) of a project waits before it checks again whether a purse has money.
+ * Between these two limits, the wait is a quarter of the time since the deletion. The wait grows, because money that
+ * somebody else sent may stay for ever.
  */
 const PURSE_DELAY = { least: '30 seconds', most: '1 hour' }
 
 /**
- * Deletes the rows of a deleted project in batches, with one transaction for each batch. If a crash stops the purge
- * (data deletion) of a project, the purge can run again. The service keeps the payments of a deleted project for audit,
- * with their endpoints and their retention days. While the purse of the project may have money, the service keeps its
- * private keys and purchases, and the purge runs again later.
+ * Deletes the rows of a deleted project in batches, with one transaction for each batch. After a crash, the purge (data
+ * deletion) can run again. The service keeps the project's payments for audit, with their endpoints and retention days.
+ * While the project's purse may have money, the service keeps its private keys and purchases, and the purge runs again
+ * later.
  * @returns 'waits' if the purge runs again.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<'done' | 'waits'> {
@@ -79,9 +80,8 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<'done
 }
 
 /**
- * Ends the purge of a deleted project: The function deletes endpoints and retention settings that no payment needs, and
- * records the end of the purge. If the end of the purge (data deletion) is not recorded, the maintenance job queues the
- * purge job again.
+ * Ends the purge (data deletion) of a deleted project. The function deletes endpoints and retention settings that no
+ * payment needs, and records the end. Without this record, the maintenance job would queue the purge job again.
  */
 async function endErasure(pool: Pool, projectId: string): Promise<void> {
   await pool.query(
@@ -96,14 +96,14 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
        and not exists (select from payments where project_id = $1)`,
     [projectId],
   )
-  // No request can create the rate window of the project again, because the API key of a deleted project is invalid.
+  // No request can create the project's rate window again, because the API key of a deleted project is invalid.
   await pool.query('delete from rate_windows where subject = any ($1)', [
     RATE_WINDOWS.map((window) => projectId + window),
   ])
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
     .join(' and ')
-  // The database keeps the inbox address of a deleted project, so that no other project gets the inbox address.
+  // The database keeps the inbox address of a deleted project, so that no other project gets it.
   await pool.query(
     `update projects set erased_at = case when ${nothingLeft} then clock_timestamp() end, name = '', display_name = null,
        approver_email = null, pay_to = null, own_addresses = '{}'
@@ -113,15 +113,15 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
 }
 
 /**
- * Sets the time after which an unfinished purge (data deletion) without a job counts as lost. Within LOST_AFTER after a
- * project's deletion, the purge job of the project has ended or is in the queue.
+ * Sets the time after which an unfinished purge (data deletion) without a job counts as lost. Normally, the purge job
+ * of a deleted project has ended or is in the queue at this time.
  */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
 /**
- * Queues the purge again for deleted projects that still have rows but no purge job. A purge job is missing if it was
- * lost, or if an older version of the service ran the purge.
+ * Queues the purge (data deletion) again for deleted projects that still have rows but no purge job. The job was lost,
+ * or an older version of the service ran the purge.
  */
 export async function requeueLostPurges(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
@@ -142,8 +142,8 @@ export const queuePurge = (db: Queryable, projectId: string, runAt?: Date): Prom
   })
 
 /**
- * Lists the tables that hold a project's references to raw mails, each table with its primary key column and an SQL
- * expression for the bytes of a row. The SQL expression reads the table (alias t) and the raw mail (alias r).
+ * Lists the tables that hold a project's references to raw mails, each with its primary key column and an SQL
+ * expression for the bytes of a row. This expression reads the table (alias t) and the raw mail (alias r).
  */
 export const MAIL_TABLES = [
   ['inbound_mails', 'id', 'octet_length(r.bytes)'],
@@ -151,8 +151,8 @@ export const MAIL_TABLES = [
 ] as const
 
 /**
- * Lists the tables that hold a project's rows without references to raw mails, each table with its primary key column.
- * The system column `ctid` stands for a primary key that consists of several columns.
+ * Lists the tables with a project's rows that do not refer to raw mails, each with its primary key column. The system
+ * column `ctid` stands for a primary key of several columns.
  */
 export const OWN_TABLES = [
   ['credentials', 'row'],
@@ -197,5 +197,5 @@ export const OWN_TABLES = [
   ['person_projects', 'ctid'],
 ] as const
 
-/** Lists the tables whose rows the purge keeps while the purse of the project may have money. */
+/** Lists the tables whose rows the purge (data deletion) keeps while the project's purse may have money. */
 const PURSE_TABLES: ReadonlySet<string> = new Set(['purchases', 'mandates', 'purse_keys', 'purses'])

@@ -11,7 +11,7 @@ const columnOf = (name: RetentionClass): string => `${RETENTION_CLASSES[name].co
 
 /**
  * Writes an SQL expression for the number of days for which the service keeps rows of a retention class. The SQL reads
- * project_retention (alias r) and service_retention (alias v). Null days mean that the service keeps the rows for ever.
+ * project_retention (alias r) and service_retention (alias v). Null means that the service keeps the rows for ever.
  */
 export const daysOf = (name: RetentionClass): string => {
   const column = columnOf(name)
@@ -28,16 +28,16 @@ export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(
 ).join(', ')})`
 
 /**
- * Writes an SQL expression for the interval in which the service keeps the rows of a retention class. A null interval
- * means that the service keeps the rows for ever. The parameter `project` is an SQL expression for the project.
+ * Writes an SQL expression for the interval for which the service keeps the rows of a retention class. Null means for
+ * ever. The parameter `project` is an SQL expression for the project.
  */
 export const lifetimeOf = (name: RetentionClass, project: string): string =>
   `(select ${daysOf(name)} * interval '1 day' from (select 1) one ${retentionJoins(project)})`
 
 /**
- * Writes an SQL condition for the expired rows of a retention class in project $1. An expired row is older than the time
- * $2, and older than the retention days of the project allow at the time of the statement. An owner may raise the
- * retention days while the batches of an earlier, shorter time still run.
+ * Writes an SQL condition for the expired rows of a retention class in project $1. An expired row is older than the
+ * time $2. It is also older than the project's current retention days allow, because an owner may raise them while
+ * batches for a shorter time still run.
  */
 export const isExpired = (name: RetentionClass, age: string): string =>
   `${age} < $2::timestamptz and ${age} < now() - ${lifetimeOf(name, '$1')}`

@@ -1,9 +1,8 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Lists the send policies of a project. With the send policy `free`, the service sends mail at once. With the send
- * policy `approve`, each mail waits for the owner's approval. With the send policy `approve-new`, only the first mail
- * to a recipient waits for approval.
+ * Lists the send policies of a project. With `free`, the service sends mail at once. With `approve`, each mail waits
+ * for the owner's approval. With `approve-new`, only the first mail to a recipient waits.
  */
 export const SEND_POLICIES = ['free', 'approve', 'approve-new'] as const
 export type SendPolicyName = (typeof SEND_POLICIES)[number]
@@ -20,9 +19,8 @@ export type PolicyChange = {
 
 /**
  * Changes the send policy of a project, in the same transaction as other changes of the project. After a change to
- * `approve-new`, a recipient counts as known if the project has already sent the recipient mail without an approval. If
- * the mail to a recipient was approved, the change does not make the recipient known, because the approval has already
- * decided whether the recipient becomes known.
+ * `approve-new`, a recipient counts as known if the project has already sent it mail without an approval. Mail that was
+ * sent with an approval has no such effect, because that approval has decided whether the recipient becomes known.
  */
 export async function updateSendPolicy(
   db: Queryable,

@@ -40,7 +40,7 @@ export async function addUsage(
 
 /**
  * Returns the name and the age of a platform key, and the number of its requests. For a person at the console, the
- * parameter `keyId` is empty, because the person has no platform key.
+ * parameter `keyId` is empty.
  */
 export async function findPlatformKeyUsage(
   db: Queryable,

@@ -17,7 +17,7 @@ export class DraftsTooLargeError extends Error {}
 type Content = Record<string, unknown>
 
 /**
- * Describes a draft, a mail that somebody is still writing. The service stores the fields `content` and `attachments`
+ * Describes a draft: a mail that somebody is still writing. The service stores the fields `content` and `attachments`
  * exactly as the caller gave them.
  */
 export type Draft = {
@@ -135,7 +135,7 @@ export async function changeDraft(
        where d.id = $1 returning ${COLUMNS}`,
       [id, ...storedValues(change(draft))],
     )
-    // No row means that another request has sent and deleted the draft after `findDraft` read it.
+    // If there is no row, another request has sent and deleted the draft after `findDraft` read it.
     if (rows[0] === undefined) return null
     await checkBounds(db, projectId)
     return toDraft(rows[0])

@@ -15,11 +15,11 @@ import { storedHeldHash } from './heldReads.ts'
 export type HeldEdit = { subject?: string; text?: string; html?: string | null }
 
 /**
- * Changes a mail that is held for the owner's approval. The function changes the row and the bytes of the held mail in
- * one transaction. The function changes the held mail only if it is still the version that the owner saw. Therefore an
- * owner always reads exactly the mail that the service will send.
- * @returns the result of the change to the held mail. The result `changed` means that the held mail differs from the
- * version that the owner saw. Null means that the project has no approval request with the id.
+ * Changes a mail that is held for the owner's approval. The function changes the row and the bytes of the mail in one
+ * transaction, and only if the mail is still the version that the owner saw. Therefore an owner always reads exactly
+ * the mail that the service will send.
+ * @returns the result of the change. The result `changed` means that the held mail differs from the version that the
+ * owner saw. Null means that the project has no approval request with the id.
  */
 export async function editHeld(
   stores: MailStores,
@@ -39,10 +39,10 @@ export async function editHeld(
     if ((await composedMail(stores, mail)) === null) return 'decided'
     present = await readHash()
   }
-  // The function checks the hash before it reads or composes a mail of up to 25 MB, so that a request with a wrong hash
+  // The function checks the hash before it reads or composes a mail of up to 25 MB. A request with a wrong hash then
   // causes no such work.
   if (present?.equals(seen) !== true) return 'changed'
-  // The text and the HTML of a mail must have the same content, so a new text without new HTML removes the HTML.
+  // The text and the HTML of a mail must have the same content. Therefore a new text without new HTML removes the HTML.
   const html = edit.html !== undefined ? edit.html : edit.text === undefined ? mail.html : null
   const next = {
     ...mail,

@@ -6,8 +6,8 @@ import { lockUnsent } from '../outbound/unsentMails.ts'
 import { tellOfHeld } from './heldMails.ts'
 
 /**
- * Announces that a mail is held for approval. The function makes the announcement only once. The function stores the
- * event and the webhook deliveries.
+ * Announces that a mail is held for approval, and stores the event and the webhook deliveries. The function does so
+ * only once for each mail.
  * @returns false if the held mail no longer waits for a decision.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {
@@ -29,8 +29,8 @@ const LOST_AFTER = '60 seconds'
 const LOST_BATCH = 100
 
 /**
- * Queues the jobs that announce or end waiting approval requests, if the jobs are missing or have failed for good. The
- * job that announces a mail fails for good if the object store lacks the mail's content for days.
+ * Queues the jobs that announce or end waiting approval requests, if these jobs are missing or have failed for good.
+ * The job that announces a mail fails for good if, for example, the object store lacks the mail's content for days.
  * @returns the number of jobs that the function queued again.
  */
 export function requeueLostApprovals(pool: Pool): Promise<number> {
@@ -129,7 +129,7 @@ export async function recordNotice(
 }
 
 /**
- * Queues the announcement of an approval request again, because too many notices of the same project or to the
+ * Queues the announcement of an approval request again for a later time. Too many notices of the same project or to the
  * smarthost are already in progress.
  */
 export const queueAnnouncement = (db: Queryable, approvalId: string, inMs: number): Promise<void> =>

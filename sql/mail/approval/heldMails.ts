@@ -20,7 +20,7 @@ import { endUnsent, lockUnsent } from '../outbound/unsentMails.ts'
 
 /**
  * Lists the choices of an owner who approves a mail under the send policy `approve-new`. The choice decides which later
- * mail needs no approval: mail to the recipients of the approved mail, mail to their domains, or no mail.
+ * mail needs no approval: mail to the same recipients, mail to their domains, or no mail.
  */
 export const TRUSTS = ['recipients', 'domains', 'none'] as const
 export type Trust = (typeof TRUSTS)[number]
@@ -43,10 +43,9 @@ export type HeldDecision =
 export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
 
 /**
- * Records the first decision about an approval request, and ignores every further decision. If two people decide at the
- * same time, the function records only the first decision. An approval counts only for mail bytes with the hash that
- * the approval names.
- * @param within is a function that runs in the transaction which records the decision about the mail.
+ * Records the first decision about an approval request, and ignores every further one. If two people decide at the same
+ * time, only one decision counts. An approval counts only if it names the hash of the mail's bytes.
+ * @param within is a function that runs in the transaction that records the decision.
  * @returns null if the project has no such approval request.
  */
 export async function decideHeld(
@@ -71,7 +70,7 @@ export async function decideHeld(
     if (approval.state !== 'waiting') return { kind: 'before', approval }
     if (held === null) {
       // The function withdraws an approval request without a held mail. Earlier versions could lose a held mail, and
-      // its approval request then waited for ever.
+      // its request then waited for ever.
       const withdrawn = await endApproval(db, id, { state: 'withdrawn', by: DELETED })
       return { kind: 'before', approval: withdrawn }
     }
@@ -201,8 +200,8 @@ async function endWithout(
 }
 
 /**
- * Records an event of a mail that is held for approval. Callers call `tellOfHeld` last in their transaction, because
- * the function locks the project's event stream.
+ * Records an event of a mail that is held for approval. Callers call `tellOfHeld` last in their transaction, because it
+ * locks the project's event stream.
  */
 export async function tellOfHeld(
   db: Queryable,
@@ -217,8 +216,8 @@ export async function tellOfHeld(
 }
 
 /**
- * Withdraws a held mail (a mail that waits for approval) when its agent asks for the withdrawal. The caller has locked
- * the row of the withdrawn outbound mail.
+ * Withdraws a held mail (a mail that waits for approval) when its agent asks for this. The caller has locked the row of
+ * the outbound mail.
  */
 export async function withdrawHeld(
   db: Queryable,
@@ -235,7 +234,7 @@ export async function withdrawHeld(
   return 'cancelled'
 }
 
-/** Stands in place of a person as the decider of an approval request whose held mail was deleted. */
+/** Stands in place of the person who decided, if an approval request ended because its held mail was deleted. */
 const DELETED = 'deleted'
 
 /** Withdraws the approval requests of deleted messages. */

@@ -39,8 +39,8 @@ type Place = Omit<Given, 'invite'> & {
 const WHOLE = '-infinity'
 
 /**
- * Applies the invites of a message to the calendar of its project, in the caller's transaction. A calendar invite
- * changes nothing if the invite is outdated, or does not come from the organizer.
+ * Applies the invites of a message to the calendar of its project, in the caller's transaction. An invite changes
+ * nothing if it is outdated, or does not come from the organizer.
  */
 export async function applyInvites(
   db: Client,
@@ -48,7 +48,7 @@ export async function applyInvites(
   invites: readonly ReadInvite[],
 ): Promise<AppliedInvite[]> {
   const applied: AppliedInvite[] = []
-  // The transaction of each message locks the UIDs of its events in the same order, so that two transactions never
+  // The transaction of each message locks the UIDs of its events in the same order. Therefore two transactions never
   // deadlock.
   const hashes = [...new Set(invites.map(({ uid }) => uidHash(uid).toString('hex')))].sort()
   await db.query({
@@ -73,7 +73,7 @@ export async function applyInvites(
 }
 
 /**
- * If an invite has no times, gives the invite the times that its event has in the calendar.
+ * Gives an invite without times the times that its event has in the calendar.
  * @returns null if the calendar lacks the event, so that the invite changes nothing.
  */
 async function timed(db: Queryable, given: Given): Promise<Place | null> {
@@ -115,13 +115,13 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
     case 'CANCEL':
       return revise(db, place)
     default:
-      // An attendee, or the attendee's mail program, can only propose a change of a calendar event, because a calendar
-      // event changes only through a mail of its organizer.
+      // A calendar event changes only through a mail of its organizer. Therefore an attendee, or the attendee's mail
+      // program, can only propose a change.
       return Promise.resolve('proposal')
   }
 }
 
-/** Tells whether the given address is the only sender of a message, and a proven sender. */
+/** Tells whether a message has only one sender, and this sender is proven and has the given address. */
 function isFrom({ direction, from, authentication }: InvitingMessage, address: string): boolean {
   if (direction === 'sent') return true
   const isVouched = authentication?.internal === true || authentication?.aligned === true
@@ -155,8 +155,8 @@ async function findEvent(
 }
 
 /**
- * Applies a meeting request or a cancellation to the calendar. The message with the meeting request describes the
- * calendar event in the state that the organizer wants.
+ * Applies a meeting request or a cancellation to the calendar. The message describes the whole event as the organizer
+ * wants it.
  */
 async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place
@@ -253,7 +253,9 @@ async function storeEvent(
   return rows[0]!.row
 }
 
-/** Deletes instances of a calendar event that a stranger announced before the organizer announced the whole series. */
+/**
+ * Deletes instances of a calendar event that somebody else announced before the organizer announced the whole series.
+ */
 async function forgetUnprovenInstances(
   db: Queryable,
   { message: { projectId }, uid }: Place,
@@ -268,8 +270,8 @@ async function forgetUnprovenInstances(
 }
 
 /**
- * When a whole series moves to another time, deletes the changed instances of the series from before the move. The
- * function also deletes the attendees' answers to the old time.
+ * Deletes the earlier changed instances of a series when the whole series moves to another time. The function also
+ * deletes the attendees' answers to the old time.
  */
 async function forgetChangedInstances(
   db: Queryable,
@@ -290,8 +292,8 @@ async function forgetChangedInstances(
 }
 
 /**
- * Limits how many former attendees of an event keep their answers. An organizer may invite them again. Without the
- * limit, updates with ever new attendees stored answers without bound.
+ * Limits how many former attendees of an event keep their answers. The organizer may invite them again. Without the
+ * limit, updates with ever new attendees would store more and more answers.
  */
 const FORMER_MAX = ATTENDEES_MAX
 
@@ -324,9 +326,8 @@ async function cancelInstances(
 
 /**
  * Records this project's own answer to an invite. An answer to a whole series also applies to the changed instances of
- * the series. An answer does not count if a newer answer is recorded, or if the organizer has moved the event since. An
- * answer that waited for approval may be sent after a newer answer, and the organizer ignores the older answer (RFC 5546
- * §2.1.5).
+ * the series. It does not count if a newer answer is recorded, or if the organizer has moved the event since. An answer
+ * that waited for approval may be sent after a newer one, and the organizer ignores the older answer (RFC 5546 §2.1.5).
  */
 async function ownAnswer(db: Queryable, { message, invite, uid, instance, isTimed }: Place) {
   const state = invite.attendees[0]?.state ?? 'needs-action'
@@ -357,8 +358,8 @@ async function ownAnswer(db: Queryable, { message, invite, uid, instance, isTime
 }
 
 /**
- * Records an attendee's answer to a calendar event that this project organizes. The answer counts only if the attendee
- * is proven to be the sender of the mail.
+ * Records an attendee's answer to a calendar event that this project organizes. The answer counts only if the mail is
+ * proven to come from the attendee.
  */
 async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance, isTimed } = place
@@ -367,8 +368,8 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // An attendee may answer an earlier version of the calendar event. Such an answer counts only if the earlier version
-  // had the same start.
+  // An attendee may answer an earlier version of the calendar event. This answer counts only if the earlier version had
+  // the same start.
   const isAboutTime = isTimed && isSameStart(event.invite, invite)
   if (invite.sequence < event.sequence && !isAboutTime) return 'outdated'
   const { rowCount } = await db.query({

@@ -14,8 +14,8 @@ export type EventState = {
 }
 
 /**
- * Finds the event of each invite in the project's calendar, in the order of the invites. A null entry means that the
- * project's calendar does not have the event of the invite.
+ * Finds the event of each invite in the project's calendar, in the order of the invites. Null means that the calendar
+ * does not have the event.
  */
 export async function findEventStates(
   db: Queryable,
@@ -79,7 +79,7 @@ export async function listCalendar(
   db: Queryable,
   { projectId, from, to, after, limit }: CalendarPage,
 ): Promise<CalendarItem[]> {
-  // The query reads the invite of a series once, because an invite may have hundreds of kilobytes.
+  // The query reads the invite of a series only once, because it may have hundreds of kilobytes.
   const { rows } = await db.query<Omit<CalendarItem, 'answers' | 'invite'> & Shared>({
     name: 'list-calendar',
     text: `
@@ -115,14 +115,14 @@ export async function listCalendar(
   return items.map((item) => ({ ...item, answers: answers.get(item) ?? [] }))
 }
 
-/** Holds the invite with the first instance of its event on a page, and null with the further instances. */
+/** Holds the invite with the first instance of its event on a page. For further instances, the field is null. */
 type Shared = { invite: Invite | null }
 type Instance = Pick<CalendarItem, 'eventRow' | 'invite' | 'startsAt'>
 
 /**
- * Finds the present attendees' answers to instances of events. An answer to a single instance counts before an answer to
- * the whole series. The query returns neither the comments nor the answers of removed attendees. With both, one page of
- * a hostile series had 150 MB.
+ * Finds the present attendees' answers to instances of events. An answer to a single instance takes precedence over an
+ * answer to the whole series. The query returns neither the comments nor the answers of removed attendees. With both,
+ * one page of a hostile series had 150 MB.
  */
 async function findAnswers<Item extends Instance>(
   db: Queryable,
@@ -160,7 +160,7 @@ async function findAnswers<Item extends Instance>(
 }
 
 /**
- * Stores a new calendar event that this project organizes. The function stores the event at once, so that the event can
+ * Stores a new calendar event that this project organizes. The function stores it at once. Therefore the event can
  * change before a worker process has read the project's own invitation mail.
  */
 export async function startOwnEvent(
@@ -198,8 +198,8 @@ export async function reviseOwnEvent(
 }
 
 /**
- * Takes back a change of a calendar event that this project organizes, because the service has refused the mail with the
- * change. The function changes nothing if the event has changed again since.
+ * Takes back a change of a calendar event that this project organizes, because the service has refused the mail with
+ * the change. If the event has changed again since, the function changes nothing.
  * @param before is the state before the change. Null means that the change made the event.
  */
 export async function undoOwnEvent(

@@ -5,7 +5,7 @@ import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
  * Sets the number of days, from now or from the event's start, for which the service stores instances of a calendar
- * event. The service computes the instances again after AGAIN_DAYS.
+ * event. After AGAIN_DAYS, the service computes them again.
  */
 const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180
@@ -14,12 +14,12 @@ const BEFORE_DAYS = 366
 /** Sets the maximum number of stored instances of one calendar event. */
 export const INSTANCES_MAX = 2_000
 /**
- * Sets the maximum number of attempts to compute the instances of one calendar event. If the recurrence rule of a
- * calendar event kills the worker process each time, the event gets no instances.
+ * Sets the maximum number of attempts to compute the instances of one calendar event. If its recurrence rule kills the
+ * worker process each time, the event gets no instances.
  */
 const TRIES_MAX = 3
 /**
- * Sets the number of seconds after which a second job run may compute an event's instances, because the first run has
+ * Sets the number of seconds after which a second job run may compute an event's instances. The first run has then
  * certainly died.
  */
 const CLAIM_SECONDS = 10
@@ -27,9 +27,9 @@ const CLAIM_SECONDS = 10
 const IN_CALENDAR = `status <> 'cancelled' and answer in ('accepted', 'tentative')`
 
 /**
- * Puts events into the calendar, or removes events from the calendar. If an event does not recur, the function stores
- * its single instance at once. A job computes the instances of a recurrence rule, because a stranger's recurrence rule
- * may have no end.
+ * Puts events into the calendar, or removes them. If an event does not recur, the function stores its single instance
+ * at once. A job computes the instances of a recurrence rule, because the rule may come from anybody and may have no
+ * end.
  */
 export async function placeInstances(db: Queryable, eventRows: readonly string[]): Promise<void> {
   if (eventRows.length === 0) return
@@ -80,8 +80,7 @@ export type DueExpansion = {
 /**
  * Reserves a calendar event of a project for one job run, which computes the instances of the event. @returns null if
  * no calendar event of the project needs new instances.
- * @param claim identifies the run of the expansion job. A run that asks twice with the same claim gets the same event
- * both times.
+ * @param claim identifies the run of the job. A run that asks twice with the same claim gets the same event both times.
  */
 export async function takeExpansion(
   db: Queryable,
@@ -119,8 +118,8 @@ export async function takeExpansion(
 }
 
 /**
- * Returns the earliest time at which another job run may take over an event, because the first job run has died. Null
- * means that no job run has taken an event of the project.
+ * Returns the earliest time at which another job run may take over an event from a run that has died. Null means that
+ * no run has taken an event of the project.
  */
 export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>({
@@ -135,9 +134,9 @@ export async function nextExpansionAt(db: Queryable, projectId: string): Promise
 export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
 
 /**
- * Stores the instances of a calendar event. The function stores nothing if the event has left the calendar, or has got
- * another recurrence rule in the meantime. If the event has more instances than the service stores, the service
- * computes the instances again after half of the time that the stored instances cover.
+ * Stores the instances of a calendar event. The function stores nothing if the event has meanwhile left the calendar,
+ * or has got another recurrence rule. If the event has more instances than the service stores, the service computes
+ * them again after half of the time that the stored ones cover.
  */
 export async function storeInstances(
   db: Queryable,
@@ -185,7 +184,8 @@ export async function returnExpansionTry(db: Queryable, row: string, claim: stri
 }
 
 /**
- * Keeps the stored instances of a calendar event whose new instances nobody could compute, and tries again after a day.
+ * Keeps the stored instances of a calendar event whose new instances no run could compute. The service tries again
+ * after a day.
  */
 export async function postponeExpansion(
   db: Queryable,
@@ -202,7 +202,7 @@ export async function postponeExpansion(
 
 const LOST_BATCH = 100
 
-/** Queues missing jobs for calendar events that need their instances computed. @returns the number of queued jobs. */
+/** Queues missing jobs for calendar events whose instances must be computed. @returns the number of queued jobs. */
 export async function requeueExpansions(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ project_id: string }>(
     `select distinct project_id from (

@@ -4,8 +4,8 @@ import type { Client } from '../../db.ts'
 import { type AppliedInvite, applyInvites, type InvitingMessage } from './applyInvites.ts'
 
 /**
- * Returns a text that is equal for two copies of one invite in a message. A message may have two copies, because mail
- * programs send the same event both as a part of the mail and as an attached file.
+ * Returns a text that is equal for two copies of one invite in a message. Mail programs send the same event both as a
+ * part of the mail and as an attached file.
  */
 const keyOf = ({ uid, recurrenceId, method, sequence, stamp }: ReadInvite | AppliedInvite) =>
   JSON.stringify([uid, recurrenceId, method, sequence, stamp])

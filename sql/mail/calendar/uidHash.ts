@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Returns the hash of a calendar UID (RFC 5545 §3.8.4.7). The database indexes this hash instead of the UID, because an
- * index entry has a maximum size.
+ * Returns the hash of a calendar UID (RFC 5545 §3.8.4.7). The database indexes this hash, because an index entry has a
+ * maximum size and a UID has none.
  */
 export const uidHash = (uid: string): Buffer => createHash('sha256').update(uid).digest()

@@ -4,8 +4,8 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 /** Sets the number of days for which the service keeps aggregate reports (DMARC and TLS). */
 const KEPT_DAYS = 400
 /**
- * Sets the maximum number of aggregate reports that the service stores in a day, because strangers can send any number
- * of reports.
+ * Sets the maximum number of aggregate reports that the service stores in a day. The number is limited, because anybody
+ * can send any number of reports.
  */
 const DAY_MAX = 2_000
 /** Sets the maximum number of stored reports whose sender is not proven, because anybody can write such a report. */
@@ -13,16 +13,15 @@ const UNPROVEN_DAY_MAX = 500
 const DELETED_AT_ONCE = 1_000
 
 /**
- * Describes the outcome of storing an aggregate report. The outcome `stored` means that the aggregate report is new.
- * The outcome `known` means that the reporter had already sent the aggregate report. The outcome `foreign` means that
- * the domain of the aggregate report does not belong to the service. The outcome `full` means that too many aggregate
- * reports came in one day.
+ * Describes the result of storing an aggregate report. The result `stored` means that the report is new. The result
+ * `known` means that the reporter had already sent it. The result `foreign` means that its domain does not belong to
+ * the service. The result `full` means that too many reports came in one day.
  */
 export type ReportOutcome = 'stored' | 'known' | 'foreign' | 'full'
 
 /**
  * Stores an aggregate report, and deletes old reports. A report with a proven sender replaces a report with the same id
- * from an unproven sender, because the unproven sender may have forged the name of the reporter.
+ * from an unproven sender, who may have forged the name of the reporter.
  */
 export async function storeReport(
   pool: Pool,
@@ -97,8 +96,8 @@ const REPORTERS_MAX = 5
 
 /**
  * Sums up the aggregate reports with a proven sender from the last `days` days.
- * @returns the sums of the aggregate reports. The field `unproven` counts the aggregate reports with an unproven
- * sender. No other sum includes aggregate reports with an unproven sender.
+ * @returns the sums of these reports. The field `unproven` counts the reports with an unproven sender, which no other
+ * sum includes.
  */
 export async function sumReports(
   db: Queryable,

@@ -5,13 +5,13 @@ import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envel
 import type { Queryable } from '../../db.ts'
 
 /**
- * Sets the length of a DKIM key in bits. RFC 8301 §3.2 requires a DKIM key of at least 1024 bits and recommends 2048
- * bits. A DKIM key must not be longer, because programs that verify DKIM need not support more than 2048 bits.
+ * Sets the length of a DKIM key in bits. RFC 8301 §3.2 requires at least 1024 bits and recommends 2048 bits. The key
+ * must not be longer, because programs that verify DKIM need not support more than 2048 bits.
  */
 const KEY_BITS = 2048
 /**
  * Sets the maximum number of signing keys of a domain. The two newest DKIM keys of a domain both sign its mail.
- * Therefore, during the replacement of a DKIM key, DNS always has the record of at least one signing key.
+ * Therefore DNS always has the record of at least one signing key while a key is replaced.
  */
 const SIGNING_KEYS = 2
 

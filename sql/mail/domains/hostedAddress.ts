@@ -2,9 +2,8 @@ import { domainOf } from '../../../shared/mail/address.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Tells whether this service receives, or may later receive, the mail of an email address. An agent could read the mail
- * of such an email address. The function counts an address in a tenant's domain even before the domain is verified, and
- * even after the verification has failed.
+ * Tells whether this service receives, or may later receive, the mail of an email address. An agent could read this
+ * mail. A tenant's domain counts even before its verification, and after the verification has failed.
  */
 export async function isHosted(
   db: Queryable,

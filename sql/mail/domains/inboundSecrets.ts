@@ -61,8 +61,8 @@ export async function listInboundSecrets(db: Queryable, domain: string): Promise
 }
 
 /**
- * Sets the maximum number of domain secrets that a listener process holds in memory. The limit is high enough, because
- * an operator creates each domain secret by hand.
+ * Sets the maximum number of domain secrets that a listener process holds in memory. This number is high enough,
+ * because an operator creates each secret by hand.
  */
 const ALL_MAX = 20_000
 

@@ -21,8 +21,8 @@ export type MailDomain = {
   checkedAt: Date | null
   verifiedAt: Date | null
   /**
-   * Holds the time since which every check of the domain has found required DNS records missing or wrong. Null means
-   * that the last check found all required DNS records.
+   * Holds the time since which every check of the domain has missed required DNS records or found them wrong. Null
+   * means that the last check found all of them.
    */
   wantingSince: Date | null
 }
@@ -97,7 +97,7 @@ export async function queueCheck(db: Queryable, domain: string, runAt?: Date): P
 
 /**
  * Tells whether a person of the console or the approver of a project has a mail address in a domain. If the service
- * hosted this domain, an agent could read the person's sign-in links and approval links.
+ * hosted this domain, an agent could read this person's sign-in links and approval links.
  */
 export async function hasPeopleAt(db: Queryable, domain: string): Promise<boolean> {
   const { rows } = await db.query<{ has: boolean }>(
@@ -157,9 +157,9 @@ export async function listMailDomains(
 
 /**
  * Records the result of a mail domain's check and queues the next check. If another check has recorded its result since
- * `checkedBefore`, the function records nothing and queues a new check, because nobody knows which result is newer.
- * @returns false if nothing was recorded. The function also records nothing if the mail domain was removed while the
- * check ran, or if somebody has added the same mail domain again.
+ * `checkedBefore`, nobody knows which result is newer. The function then records nothing and queues a new check.
+ * @returns false if the function recorded nothing. It also records nothing if somebody removed the mail domain during
+ * the check, or has added it again.
  */
 export async function recordCheck(
   pool: Pool,
@@ -201,7 +201,7 @@ export async function recordCheck(
  */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {
-    // The row lock on the mail domain waits for the end of a concurrent `createProject` with an address in this domain.
+    // The row lock on the mail domain waits for a concurrent `createProject` with an address in this domain.
     const locked = await db.query('select from mail_domains where domain = $1 for update', [domain])
     if (locked.rowCount === 0) return false
     const used = await db.query(

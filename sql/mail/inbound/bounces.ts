@@ -19,7 +19,7 @@ import { suppress } from '../outbound/suppressions.ts'
 /** Holds the label that a message gets when it bounces. */
 const LABEL = 'bounced'
 
-/** Holds the first words of a recipient's error text if the bounce is not proven. */
+/** Holds the first words of a recipient's error text if nothing proves the bounce. */
 const UNPROVEN = 'unproven report: '
 
 /** Tells whether a proven bounce has already marked a recipient as bounced. */
@@ -30,8 +30,8 @@ type Recipient = { address: string; state: string }
 
 /**
  * Records a bounce in the transaction that also stores the bounce message. A bounce counts only for a message of this
- * project and for the recipients of that message. A bounce counts only for few recipients, because anyone with a copy
- * of the message can write a bounce about the other recipients.
+ * project and for its recipients. Anyone with a copy of the message can write a bounce about the other recipients, so
+ * the function limits for which recipients a bounce counts.
  *
  * If the bounce reports a failure, the function marks the sent message and the recipient as bounced. If the failure is
  * permanent and the bounce is proven, the function also suppresses the recipient's address. A bounce that reports only
@@ -86,7 +86,7 @@ export async function recordBounce(
   )
   await updateDeliveryStatus(db, [messageRow])
   // The function records the event `message.bounced` only if it marks a recipient. If an earlier unproven bounce has
-  // marked all these recipients, the event is already recorded.
+  // marked all of them, the event is already recorded.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
@@ -103,7 +103,7 @@ export async function recordBounce(
 
 /**
  * Locks the message that a bounce returns. The function takes the row locks in the same order as the worker process
- * that sends mail.
+ * that sends mail, so that the two cannot deadlock.
  */
 async function lockSent(
   db: Queryable,
@@ -134,18 +134,18 @@ const ENDED = ['failed', 'bounced']
 const NOT_SENT = [...ENDED, 'queued', 'deferred']
 
 /**
- * Returns those recipients of the returned message to whom a bounce belongs. The bounce of a forwarded message may name
- * an address that the message does not have as a recipient. If the message has only one recipient, such a bounce still
- * counts for this recipient.
+ * Returns those recipients of the returned message that a bounce is about. The bounce of a forwarded message may name
+ * an address that is no recipient of the message. If the message has only one recipient, such a bounce still counts for
+ * it.
  */
 function match(
   isReport: boolean,
   failed: readonly BouncedRecipient[],
   recipients: readonly Recipient[],
 ): Match[] {
-  // A recipient whom the mail host refused got no message, so no bounce can concern that recipient. A bounce may arrive
-  // before the service has recorded the delivery attempt. If the mail is still to be sent to one of several recipients,
-  // the bounce must not end this mail, because another recipient could have written the bounce.
+  // A recipient whom the mail host refused got no message, so no bounce can be about this recipient. A bounce may
+  // arrive before the service has recorded the delivery attempt. If the service must still send the mail to one of
+  // several recipients, the bounce must not end this sending, because another recipient could have written the bounce.
   const excluded = recipients.length === 1 ? ENDED : NOT_SENT
   const sent = recipients.filter(({ state }) => !excluded.includes(state))
   const named = failed.flatMap((recipient) => {
@@ -160,7 +160,7 @@ function match(
 }
 
 /**
- * A proven bounce concerns only the recipient of the returned copy. Returns this recipient. If a proven bounce names
+ * Returns the recipient of the returned copy, because a proven bounce is about this recipient only. If the bounce names
  * another address, somebody forwarded the mail.
  */
 function prove(
@@ -188,14 +188,14 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Sets the maximum number of sent copies that the function reads for one bounce address. A bounce address holds only
- * the beginning of a message's hash, so several messages may fit the bounce address.
+ * Sets the maximum number of sent copies that the function reads for one bounce address. The address holds only the
+ * beginning of a message's hash, so several messages may fit it.
  */
 const COPIES_MAX = 500
 
 /**
- * Finds the sent copy that an inbound mail returns. The envelope sender of the sent copy is the recipient of the
- * inbound mail. @returns null if the recipient is no bounce address of this service, or if the sent message is deleted.
+ * Finds the sent copy that an inbound mail returns. The recipient of the inbound mail is the envelope sender of this
+ * copy. @returns null if the recipient is no bounce address of this service, or if the sent message is deleted.
  */
 export async function findReturnedCopy(
   db: Queryable,

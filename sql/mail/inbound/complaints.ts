@@ -11,7 +11,7 @@ const LABEL = 'complained'
 
 /**
  * Records a recipient's complaint about a sent copy of a message. The function stores the label, the suppression and
- * the event only once for each sent copy.
+ * the event only once for each copy.
  * @param detail is the explanation that the complaint report contains.
  */
 export async function recordComplaint(
@@ -47,8 +47,7 @@ export async function recordComplaint(
 }
 
 /**
- * Locks an outbound mail. Every function that changes the recipients of a mail first locks the row of the outbound
- * mail.
+ * Locks an outbound mail. Every function that changes a mail's recipients first locks this row.
  * @returns the project that sent the mail. Null means that the mail is deleted.
  */
 async function lockCopy(db: Queryable, messageRow: string): Promise<string | null> {

@@ -133,7 +133,7 @@ export type SenderRule = { inbox: string; type: Rule['type']; value: string }
 
 /**
  * Lists the email rules that decide about blocked senders of an inbox: each blocking rule, and each rule that allows an
- * address of a blocked domain. If `inbox` is null, the function lists the rules of all inboxes.
+ * address of a blocked domain. If `inbox` is null, the list covers all inboxes.
  */
 export async function listSenderRules(db: Queryable, inbox: string | null): Promise<SenderRule[]> {
   const { rows } = await db.query<SenderRule>(

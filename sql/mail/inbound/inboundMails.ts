@@ -7,16 +7,16 @@ import { addJob, addPayloadsFrom } from '../../queue/jobs.ts'
 import { deleteUnusedRawMails } from '../messages/rawMails.ts'
 
 /**
- * Describes the mail provider that delivered a mail to this service. The service keeps the provider's SPF result,
- * because it does not know the IP address of the client that sent the mail.
+ * Describes the mail provider that delivered a mail to this service over HTTP. The service keeps the provider's SPF
+ * result, because it does not know the IP address of the client that sent the mail.
  */
 export type MailProvider = { name: string; spf: AuthenticationWord | null }
 
-/** Describes a mail in an SMTP listener's spool of accepted mail. */
+/** Describes a mail in an SMTP listener's spool (the file of accepted mail). */
 export type SpooledMail = {
   /**
-   * Holds a key that identifies the spooled mail and never changes. Because of `sourceKey`, the database stores a mail
-   * only once, even if the mail moves from the spool to the database twice.
+   * Holds a key that identifies the spooled mail and never changes. With this key, the database stores a mail only
+   * once, even if the mail moves from the spool to the database twice.
    */
   sourceKey: string
   bytes: Uint8Array
@@ -37,7 +37,7 @@ export type SpooledMail = {
    */
   traceparent?: string | null
   /**
-   * Holds the mail provider that delivered the mail by HTTP. If `provider` is absent or null, the mail came by SMTP.
+   * Holds the mail provider that delivered the mail over HTTP. If it is absent or null, the mail came by SMTP.
    */
   provider?: MailProvider | null
   /**
@@ -48,17 +48,17 @@ export type SpooledMail = {
 }
 
 /**
- * Sets the number of bytes above which a mail gets its own parse job, because a large mail would delay the other mails
- * of a batch. All mails in the object store have more bytes than BATCHED_BYTES.
+ * Sets the number of bytes above which a mail gets its own parse job. A large mail would delay the other mails of a
+ * batch. All mails in the object store are larger than BATCHED_BYTES.
  */
 export const BATCHED_BYTES = BLOB_BYTES
 
 const NO_BYTES = new Uint8Array()
 
 /**
- * Stores mails from the spool and queues their parse jobs. In a batch, mails with the same priority and the same inbox
- * follow each other. A large mail gets its own parse job. A mail without other mails in its batch also gets its own
- * parse job. A batch of mails has the priority of its first mail.
+ * Stores mails from the spool (the file of accepted mail) and queues their parse jobs. A job parses a batch of mails
+ * with the same priority, in which the mails of one inbox follow each other. A large mail, or a mail without others in
+ * its batch, gets its own job. A batch has the priority of its first mail.
  */
 const ACCEPT = `
   with delivery as (
@@ -107,8 +107,8 @@ const ACCEPT = `
 
 /**
  * Stores a batch of spooled mails in one statement: the raw mails, one inbound mail for each inbox, and their parse
- * jobs. If the same mail is stored a second time, the second storage changes nothing. A mail is stored a second time if
- * the listener process died before it deleted the mail from the spool.
+ * jobs. If the listener process died before it deleted the mail from its spool, it stores the mail a second time, which
+ * changes nothing.
  */
 export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
   const deliveries = mails.flatMap((mail) =>
@@ -140,7 +140,7 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
   })
 }
 
-/** Describes an inbound mail, which is a mail for one inbox that the service has not parsed yet. */
+/** Describes an inbound mail: a mail for one inbox that the service has not parsed yet. */
 export type InboundMail = {
   id: string
   projectId: string
@@ -151,8 +151,7 @@ export type InboundMail = {
   /** Holds the recipient address of the SMTP command RCPT, which is the inbox address with or without a tag. */
   envelopeTo: string
   /**
-   * Holds the IP address of the client that sent the mail. Null means that an inbox of this service sent the mail, so
-   * that no client has sent the mail.
+   * Holds the IP address of the client that sent the mail. Null means that an inbox of this service sent it.
    */
   remoteIp: string | null
   helo: string | null
@@ -163,8 +162,7 @@ export type InboundMail = {
 }
 
 /**
- * Describes an inbound mail that is larger than the size which the caller accepts. The description holds the size of
- * the mail instead of the bytes.
+ * Describes an inbound mail that is larger than the caller accepts. It holds the size of the mail instead of the bytes.
  */
 export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp' | 'provider'> & {
   size: number
@@ -254,8 +252,8 @@ export async function findInboundMails(
     text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  // If a mail is in the object store, the function returns the mail without its bytes, even if `maxBytes` allows the
-  // bytes. A mail in the object store is too large for a batch.
+  // A mail in the object store is too large for a batch. Therefore the function returns it without its bytes, even if
+  // `maxBytes` allows them.
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 
@@ -284,11 +282,11 @@ const UNSURE_MAX_MS = 60 * 60_000
 const UNSURE_STEP_MS = 30_000
 
 /**
- * Queues another authentication check of an inbound mail's sender. Before each further authentication check, the mail
- * waits as long as it has already waited in total.
- * @param unsureSince is the time of the first check for which DNS gave no answer, because an outage may delay the first
- * check for hours.
- * @returns false if the mail has already waited for an hour, so that the function queues no further check.
+ * Queues another authentication check of an inbound mail's sender. Before each further check, the mail waits as long as
+ * it has already waited in total.
+ * @param unsureSince is the time of the first check for which DNS gave no answer. The arrival of the mail does not
+ * count, because an outage may delay the first check for hours.
+ * @returns false if the mail has already waited for an hour. The function then queues no further check.
  */
 export async function parseAgainLater(
   db: Queryable,

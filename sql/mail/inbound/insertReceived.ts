@@ -30,8 +30,8 @@ export type ReceivedMessage = {
   /** Holds the message's search vector in binary form. */
   search: Uint8Array
   /**
-   * Holds the Message-ID under which the inbox stores the message. The stored Message-ID differs from the mail's own
-   * Message-ID if another message of the inbox already had the mail's own Message-ID.
+   * Holds the Message-ID under which the inbox stores the message. It differs from the mail's own Message-ID if another
+   * message of the inbox already has the same one.
    */
   messageId: string
   /** Holds the thread that the message joins. Null means that the message starts a new thread. */
@@ -39,9 +39,9 @@ export type ReceivedMessage = {
 }
 
 /**
- * Stores received messages. The parameter $1 holds the records of the messages in order. The parameter $2 holds text,
- * HTML and extracted text of all messages in one byte string, because JSON would escape megabytes. The parameter $3
- * holds the search vectors of the messages.
+ * Stores received messages. The parameter $1 holds the records of the messages in order. The parameter $2 holds the
+ * text, HTML and extracted text of all messages in one byte string. JSON would have to escape megabytes of text. The
+ * parameter $3 holds the search vectors.
  */
 const INSERT_RECEIVED = `
   with given as (
@@ -104,7 +104,7 @@ function unpacked(n: number): string {
 
 /**
  * Stores messages with their threads and identifiers, and marks their inbound mails as processed, in one statement. A
- * second SQL statement then stores the attachments. No message of the batch may refer to another message of the batch.
+ * second statement then stores the attachments. No message of the batch may refer to another message of the batch.
  * @returns the webhook events about the stored messages.
  */
 export async function insertReceived(
@@ -114,8 +114,8 @@ export async function insertReceived(
   const parts = messages.map(({ mail }) => [
     Buffer.from(mail.text),
     Buffer.from(mail.html ?? ''),
-    // Most mails have no quoted history, so their extracted text equals their text. If both texts are equal, the
-    // function sends the text to the database only once.
+    // Most mails have no quoted history, so their extracted text equals their text. In this case, the function sends
+    // the text to the database only once.
     Buffer.from(mail.extractedText === mail.text ? '' : mail.extractedText),
   ])
   const packed = packBytes(parts.flat())

@@ -21,9 +21,9 @@ import type { InboundMail } from './inboundMails.ts'
 import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
 
 /**
- * Tells how an inbound mail was stored. The outcome `retransmission` means that the inbox already has or had the
- * message. The outcome `gone` means that the project of the inbox is deleted. The outcome `busy` means that the mail is
- * not stored yet, because another transaction has locked the inbox.
+ * Tells how an inbound mail was stored. The result `retransmission` means that the inbox already has or had the
+ * message. The result `gone` means that the project of the inbox is deleted. The result `busy` means that another
+ * transaction has locked the inbox, so that the mail is not stored yet.
  */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 
@@ -40,16 +40,15 @@ export type AuthenticatedMail = IndexedMail & {
   holdsReport?: boolean
 }
 
-/** After a transaction has locked several inboxes, the transaction waits at most for this time for a further lock. */
+/** Sets how long a transaction that has locked several inboxes waits at most for a further lock. */
 const PATIENCE = '500ms'
 
 /**
  * Stores parsed mails in their threads and marks their inbound mails as processed, in one transaction. The function
- * locks the project's row, so that two messages of one inbox never choose a thread or an identifier concurrently. A
- * separate SQL statement reads the inbox after the lock, because an SQL statement sees only data that was committed
- * before the statement started.
- * @param received lists mails of one project. With `skipBusy`, `received` may list mails of several projects. With
- * `skipBusy` the function skips locked inboxes, so that a locked inbox does not delay the other inboxes.
+ * locks the project's row, so that two messages of one inbox never choose a thread or an identifier at the same time. A
+ * separate statement then reads the inbox, because a statement sees only data that was committed before its start.
+ * @param received lists mails of one project or, with `skipBusy`, of several projects. With `skipBusy`, the function
+ * skips locked inboxes, so that they do not delay the others.
  */
 export async function storeParsedMails(
   pool: Pool,
@@ -64,15 +63,14 @@ export async function storeParsedMails(
     for (const wave of wavesOf(received.filter(isLocked))) {
       await storeWave(db, wave, outcomes, events)
     }
-    // The function deletes the raw mail of a retransmission, because no message refers to this raw mail.
+    // The function deletes the raw mail of a repeated transmission, because no message refers to it.
     const repeated = received.filter((one) => outcomes.get(one) === 'retransmission')
     await deleteUnusedRawMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
     // The function records the events at the end of the transaction, because `recordEvents` locks the project's event
-    // stream. If the function recorded the events earlier, two transactions could deadlock on the event stream and the
-    // message of a bounce.
+    // stream. If it did so earlier, two transactions could deadlock on the event stream and the message of a bounce.
     await recordEvents(db, events)
     return received.map(
       (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
@@ -100,8 +98,8 @@ async function lockInboxes(
 }
 
 /**
- * Divides parsed mails into groups that one SQL statement can store together. Within one group, no mail refers to
- * another mail or repeats another mail. Within one group, no mail needs the subject of another mail to find a thread.
+ * Divides parsed mails into groups that one SQL statement can store together. Within a group, no mail refers to another
+ * mail or repeats it. Nor does a mail need another mail's subject to find a thread.
  */
 function wavesOf(received: readonly AuthenticatedMail[]): AuthenticatedMail[][] {
   const waves: AuthenticatedMail[][] = []
@@ -176,12 +174,10 @@ type Known = {
 }
 
 /**
- * Searches in the inbox of each mail for three things: for the same message, for its Message-ID, and for the nearest
- * thread to which the mail refers. The query orders its rows by Message-ID, so that PostgreSQL uses the right index.
- * Without the order by Message-ID, a query plan that PostgreSQL made for an empty table read the whole inbox for each
- * mail.
- * @returns the search results by the index of the mail in `wave`. If a mail has no search results, the service has
- * already processed this inbound mail.
+ * Searches the inbox of each mail for three things: the same message, its Message-ID, and the nearest thread to which
+ * the mail refers. The query orders its rows by Message-ID, so that PostgreSQL uses the right index. Otherwise, a query
+ * plan that PostgreSQL made for an empty table read the whole inbox for each mail.
+ * @returns the search results by the index of the mail in `wave`. A mail without a result was already processed.
  */
 async function findRelated(
   db: Queryable,
@@ -254,8 +250,8 @@ const returnedIds = ({ bounce }: ParsedMail): string[] =>
     : [...(bounce.proof === null ? [] : [bounce.proof.messageId]), ...bounce.messageIds]
 
 /**
- * Tells whether the service must find the thread of a mail by the mail's subject. Only a reply without In-Reply-To and
- * References finds its thread by its subject.
+ * Tells whether the service must find the thread of a mail by its subject. This is the case only for a reply without
+ * In-Reply-To and References.
  */
 const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
   links.inReplyTo.length === 0 &&
@@ -269,12 +265,12 @@ const THREADS_SEARCHED = 5
 const MESSAGES_COMPARED = 20
 
 /**
- * Finds the thread of a reply without In-Reply-To and References. The found thread must be recent and have the same
- * subject and participants as the reply. The subject of the reply must have a reply prefix, such as `Re:`. Without a
- * reply prefix, the invoices of two months would join one thread.
+ * Finds the thread of a reply without In-Reply-To and References. The thread must be recent and have the same subject
+ * and participants as the reply. The subject of the reply must have a reply prefix, such as `Re:`. Otherwise the
+ * invoices of two months would join one thread.
  *
- * A stranger may know the subject and the people of a conversation. So a reply whose author is not proven joins no
- * thread that holds a proven message of this author. Such a reply joins no thread at all if DMARC fails.
+ * Anybody may know the subject and the people of a conversation. Therefore a reply whose author is not proven joins no
+ * thread that holds a proven message of this author. If DMARC fails, it joins no thread at all.
  */
 async function findThreadBySubject(
   db: Queryable,
@@ -319,8 +315,8 @@ async function findThreadBySubject(
 
 /**
  * Returns a free alternative to a Message-ID that another message of the inbox already has (docs/contract.md §4).
- * @param taken holds the projects and Message-IDs of the mails that the same SQL statement stores. The function adds the
- * returned Message-ID.
+ * @param taken holds the projects and Message-IDs of the mails that the same SQL statement stores. The function adds
+ * the Message-ID that it returns.
  */
 async function freeMessageId(
   db: Queryable,
@@ -329,8 +325,8 @@ async function freeMessageId(
   taken: Set<string>,
 ): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // After 8 tries, the function uses a random number for the alternative Message-ID. With consecutive numbers only,
-    // thousands of mails with the same Message-ID would need thousands of tries each.
+    // After 8 tries, the function uses a random number for the Message-ID. With consecutive numbers only, thousands of
+    // mails with the same Message-ID would need thousands of tries each.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     if (taken.has(`${projectId} ${candidate}`)) continue

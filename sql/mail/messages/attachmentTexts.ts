@@ -2,8 +2,8 @@ import type { Queryable } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Queues a job that reads the attachments of a project. The database rows of the project tell the job which attachments
- * the job must still read.
+ * Queues a job that reads the attachments of a project. The database rows tell the job which attachments it must still
+ * read.
  */
 export const queueReading = (
   db: Queryable,
@@ -19,15 +19,15 @@ export const queueReading = (
   })
 
 /**
- * After this number of seconds, another run makes the texts of a message's attachments searchable. The run that read
- * the last attachment makes the texts searchable within seconds, unless the run dies.
+ * Sets after how many seconds another run makes the texts of a message's attachments searchable. Normally, the run that
+ * read the last attachment does so within seconds.
  */
 const SEARCHABLE_SECONDS = 60
 
 const searchableKey = (projectId: string, messageRow: string): string =>
   `read_attachments:${projectId}:${messageRow}`
 
-/** Queues a job for the case that the present run dies before it has made the attachments of a message searchable. */
+/** Queues a job that makes the attachments of a message searchable if the present run dies before it has done so. */
 export const queueSearchable = (
   db: Queryable,
   projectId: string,

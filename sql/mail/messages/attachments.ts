@@ -16,16 +16,16 @@ export type AttachmentContent = {
 }
 
 /**
- * Returns the bytes that the caller must store in the database row of an attachment. If the object store holds an
- * attachment, the database row of the attachment holds no bytes.
+ * Returns the bytes that the caller must store in the database row of an attachment. The row holds no bytes if the
+ * object store holds the attachment.
  */
 export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
   blob == null ? content : NO_BYTES
 const NO_BYTES = new Uint8Array()
 
 /**
- * Writes large attachments to the object store, before the caller stores their database rows. The function writes the
- * attachments one at a time, because two copies of all attachments would take too much memory.
+ * Writes large attachments to the object store, before the caller stores their database rows. The function writes one
+ * at a time, because two copies of all attachments would take too much memory.
  * @returns the hash of each attachment's object in the object store, in the order of the attachments. A null hash means
  * that the database row of the attachment holds the bytes.
  * @throws {BlobsAwayError}
@@ -40,8 +40,7 @@ export async function keepAttachments(
 }
 
 /**
- * Sets the maximum number of bytes of attachments in one SQL statement. An attachment with more bytes than this number
- * gets a separate SQL statement.
+ * Sets the maximum number of bytes of attachments in one SQL statement. A larger attachment gets a separate statement.
  */
 const STATEMENT_BYTES = 1024 * 1024
 

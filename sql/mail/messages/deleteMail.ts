@@ -42,15 +42,14 @@ export async function deleteThread(
 ): Promise<boolean> {
   let end = await deleteSeen(pool, projectId, threadId)
   const wasFound = end !== 'no thread'
-  // A reply can join the thread until the deletion has locked the thread. The next call of `deleteSeen` deletes such a
-  // reply.
+  // A reply can join the thread until the deletion has locked it. The next call of `deleteSeen` deletes such a reply.
   while (end === 'rest') end = await deleteSeen(pool, projectId, threadId)
   return wasFound
 }
 
 /**
- * Deletes those messages of a thread that were stored before the function locked the thread. The function also deletes
- * the thread if no message is left. @returns `rest` if messages are left.
+ * Deletes those messages of a thread that were stored before the function locked it. The function also deletes the
+ * thread if no message is left. @returns `rest` if messages are left.
  */
 async function deleteSeen(
   pool: Pool,
@@ -75,8 +74,7 @@ async function deleteSeen(
 }
 
 /**
- * Locks the row of the project, as `storeParsedMails` also does, so that no message joins a thread while the thread is
- * being deleted.
+ * Locks the row of the project, like `storeParsedMails`. Therefore no message joins a thread during its deletion.
  */
 async function lockInbox(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
@@ -84,7 +82,7 @@ async function lockInbox(db: Queryable, projectId: string): Promise<void> {
 
 /**
  * Corrects threads after a deletion of messages, and deletes empty threads. The SQL finds the last message of a thread
- * by an index. A count would be slow, because counting a thread of a million messages takes a second.
+ * by an index, because a count for a thread of a million messages would take a second.
  * @param removed lists the row number of the thread of each deleted message.
  */
 export async function shrinkThreads(db: Queryable, removed: readonly string[]): Promise<void> {
@@ -108,8 +106,8 @@ export async function shrinkThreads(db: Queryable, removed: readonly string[]): 
 type FreedQuota = { day: string; recipients: number }
 
 /**
- * Takes the recipients of deleted, unsent mail off the daily quota, as a cancellation does. The function runs after the
- * changes of the threads, because a batch of new mail locks the threads before the quotas.
+ * Takes the recipients of deleted, unsent mail off the daily quota, like a cancellation. The function runs after the
+ * changes of the threads, because a batch of new mail also locks the threads before the quotas.
  */
 async function giveBack(
   db: Client,
@@ -127,22 +125,22 @@ async function giveBack(
 /**
  * Deletes messages and their dependent rows, except their threads. The caller has locked the inbox that contains the
  * messages.
- * @returns the recipients of scheduled and held mail among the messages. The caller subtracts these recipients from the
- * daily quota after it has changed the threads.
+ * @returns the recipients of scheduled and held mail among the messages. The caller takes them off the daily quota
+ * after it has changed the threads.
  */
 export async function deleteRows(
   db: Client,
   projectId: string,
   rows: readonly string[],
 ): Promise<FreedQuota[]> {
-  // The function `deleteRows` locks the outbound mails first, as `recordMailAttempts` does, so the two functions cannot
-  // deadlock.
+  // The function `deleteRows` locks the outbound mails first, like `recordMailAttempts`. Therefore the two functions
+  // cannot deadlock.
   await db.query(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
     [rows],
   )
-  // A batch of new mail locks the threads, and then counts the storage of the project. The deletion of a message also
-  // counts the storage, so it locks the threads first. Otherwise the two transactions could deadlock.
+  // A batch of new mail locks the threads, and then counts the storage of the project. A deletion also counts the
+  // storage, so it locks the threads first. Otherwise the two transactions could deadlock.
   await db.query(
     `select from threads where row in (select thread_row from messages where row = any ($1::bigint[]))
      order by row for update`,
@@ -156,8 +154,8 @@ export async function deleteRows(
     [rows],
   )
   await withdrawDeleted(db, rows)
-  // The function also removes the job that would send the mail. Without this removal, the job of a deleted scheduled
-  // mail could stay in the queue for a year.
+  // The function also removes the job that would send the mail. Otherwise the job of a deleted scheduled mail could
+  // stay in the queue for a year.
   await db.query(
     `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
      where message_row = any ($1::bigint[]) and state <> 'done'`,
@@ -183,7 +181,7 @@ export async function deleteRows(
 }
 
 /**
- * Deletes the hashes of messages that were deleted over 7 days ago, because no sender will send these messages again.
+ * Deletes the hashes of messages that were deleted over 7 days ago. No sender will send these messages again.
  */
 export async function forgetDeletedMessages(db: Queryable): Promise<void> {
   await deleteInBatches(

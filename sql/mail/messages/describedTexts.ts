@@ -14,9 +14,9 @@ export const describedWithTexts = (message: string): string => `coalesce((
   ), ${message}.attachments)`
 
 /**
- * Writes an SQL expression like {@link describedWithTexts}, which reads the states only while an attachment waits. The
- * service copies the states into the stored descriptions after it has read the last attachment. If a process of an
- * earlier version reads the last attachment, the stored descriptions of the others stay without their states.
+ * Writes an SQL expression like {@link describedWithTexts}, which reads the states only while an attachment waits to be
+ * read. After it has read the last attachment, the service copies the states into the stored descriptions. If a process
+ * of an earlier version reads the last attachment, the stored descriptions stay without the states.
  */
 export const currentAttachments = (message: string): string => `case
   when ${message}.attachments @> '[{"text": {"state": "pending"}}]' then ${describedWithTexts(message)}

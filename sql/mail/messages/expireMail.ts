@@ -18,7 +18,7 @@ const BATCH_BYTES = 8 * 1024 * 1024
 const ENDED = `(m.direction = 'received' or exists (
   select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
 
-/** Selects inbound mails that have no message of their own, because the mails were repeated or refused. */
+/** Selects inbound mails that have no message of their own, because they were repeated or refused. */
 export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 
 /**
@@ -37,8 +37,8 @@ const due = (name: RetentionClass, condition = ''): string => `
   )`
 
 /**
- * Deletes a project's oldest mail from before a given time, in the same way as a deletion through the API. The function
- * deletes nothing while another transaction has locked the inbox, for example to store new mail.
+ * Deletes a project's oldest mail from before a given time, in the same way as a deletion through the API. While
+ * another transaction has locked the inbox, for example to store new mail, the function deletes nothing.
  * @returns the number of deleted messages and inbound mails. The result 0 means that no old mail is left, or that the
  * inbox is locked.
  */
@@ -65,8 +65,8 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
         rows.map((one) => one.thread_row),
       )
     }
-    // The next SQL statement deletes inbound mails that were repeated or refused, because these inbound mails have no
-    // message of their own.
+    // The next SQL statement deletes inbound mails that were repeated or refused, and therefore have no message of
+    // their own.
     const ended = await db.query<{ raw_id: string }>({
       name: 'expired-inbound',
       text: `delete from inbound_mails where id = any (array(

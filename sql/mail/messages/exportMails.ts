@@ -35,7 +35,7 @@ const MAILS: Section = {
 }
 const MAIL_PAGE = { order: MAILS.order, text: pageOf(MAILS) }
 
-/** Yields the messages of a project, oldest first. The export holds only one message in memory at a time. */
+/** Yields the messages of a project, oldest first. Only one message is in memory at a time. */
 export async function* exportMails(
   db: Queryable,
   blobs: Blobs,
@@ -51,8 +51,8 @@ export async function* exportMails(
 }
 
 /**
- * Returns the content that `read` reads. Null means that the object store has lost the content. If one content is lost,
- * the export must continue, because otherwise the rest of the mail could never be exported.
+ * Returns the content that `read` reads. Null means that the object store has lost it. The export must then continue,
+ * because otherwise nobody could ever export the rest of the mail.
  */
 async function orLost(read: () => Promise<Buffer>): Promise<Buffer | null> {
   try {
@@ -63,12 +63,12 @@ async function orLost(read: () => Promise<Buffer>): Promise<Buffer | null> {
   }
 }
 
-/** Limits how many bytes at the start of a mail are searched for a header field. */
+/** Limits how many bytes at the start of a mail the export searches for a header field. */
 const HEADER_MAX_BYTES = 64 * 1024
 
 /**
- * Adds the header field X-Purser-Message-ID with the Message-ID that the service gave to a mail. The function adds the
- * header field if the sender's mail has no Message-ID, or has a different Message-ID.
+ * Adds the header field X-Purser-Message-ID, with the Message-ID that the service gave to a mail. The function does so
+ * if the mail's own Message-ID is missing or different.
  */
 function named(bytes: Buffer, messageId: string): Buffer {
   const head = bytes
@@ -99,8 +99,8 @@ type ContentRow = {
 }
 
 /**
- * Composes a message again if the message has no raw mail, because the raw mail was removed by age, is lost, or is not
- * composed yet. The composed message consists of the stored parts, without lost attachments.
+ * Composes a message again if it has no raw mail, because the raw mail was removed by age, is lost, or was never
+ * composed. The result consists of the stored parts, without lost attachments.
  */
 async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Promise<Buffer> {
   const { rows } = await db.query<ContentRow>(

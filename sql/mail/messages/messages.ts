@@ -30,7 +30,7 @@ export type Message = {
   replyTo: string[]
   subject: string
   text: string
-  /** Holds the message's own text without quoted history. For a sent message, the extracted text is null. */
+  /** Holds the message's own text without quoted history. For a sent message, it is null. */
   extractedText: string | null
   attachments: Attachment[]
   labels: string[]
@@ -40,10 +40,10 @@ export type Message = {
   sendAt: Date | null
   /**
    * Holds the results of sender authentication. Null means that the project sent the message, or that an older version
-   * without sender authentication received the message.
+   * without sender authentication received it.
    */
   authentication: Authentication | null
-  /** Holds the Message-ID in the mail's header. A reply must name the Message-ID from the mail's header. */
+  /** Holds the Message-ID in the mail's header. A reply must name this Message-ID. */
   headerMessageId: string
   inReplyTo: string[]
   references: string[]
@@ -51,8 +51,8 @@ export type Message = {
 }
 
 /**
- * Holds the one-time codes, links and invites that the parser found in a message. The codes, links and invites are null
- * if the project sent the message, or if an earlier version of the service received the message.
+ * Holds the one-time codes, links and invites that the parser found in a message. They are null if the project sent the
+ * message, or if an earlier version of the service received it.
  */
 type Found = {
   codes: Code[] | null
@@ -138,8 +138,8 @@ export const toMessage = (row: MessageRow): Message => ({
 })
 
 /**
- * Sets the maximum number of bytes of text in one page of messages. A page of messages ends early at PAGE_TEXT_BYTES,
- * because a hundred of the largest messages would have gigabytes.
+ * Sets the maximum number of bytes of text in one page of messages. The page ends early at this limit, because a
+ * hundred of the largest messages would have gigabytes.
  */
 const PAGE_TEXT_BYTES = 8 * 1024 * 1024
 
@@ -205,7 +205,7 @@ const page = (byStatus: boolean) => `
 
 /**
  * Writes SQL for a page of labelled messages. The SQL reads the messages that have the first label of the filter, and
- * keeps those messages that also have all other labels of the filter.
+ * keeps those that also have all others.
  */
 const labelledPage = (byStatus: boolean) => {
   const given = `$${byStatus ? 7 : 6}::text[]`
@@ -221,14 +221,14 @@ const labelledPage = (byStatus: boolean) => {
 }
 
 /**
- * Sets the maximum number of messages that `rarestFirst` counts for each label. A label on more messages than
- * COUNTED_MAX counts as common.
+ * Sets the maximum number of messages that `rarestFirst` counts for each label. A label on more messages counts as
+ * common.
  */
 const COUNTED_MAX = 1_000
 
 /**
- * Sorts labels by the number of messages that have the label, the rarest label first. The rarest label must be first,
- * because `labelledPage` reads all messages with the first label.
+ * Sorts labels by the number of their messages, the rarest label first. This order matters, because `labelledPage`
+ * reads all messages with the first label.
  */
 export async function rarestFirst(
   db: Queryable,
@@ -251,7 +251,7 @@ export async function rarestFirst(
 
 /**
  * Selects the messages of the query `page`, newest first, until their text reaches the size limit PAGE_TEXT_BYTES. The
- * query does not read the bodies of messages after the limit.
+ * query does not read the bodies of later messages.
  */
 export const WITHIN_BYTES = `
   select ${COLUMNS}, t.id as thread_id, p.email_address, s.found

@@ -14,21 +14,20 @@ import { queueReading } from './attachmentTexts.ts'
 export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 
 /**
- * Sets the number of seconds after which another run of the reading job may take an attachment, because the first run
- * has certainly died. CLAIM_SECONDS is long enough, because a job run needs only seconds of processor time to read a
- * file.
+ * Sets the number of seconds after which another run of the reading job may take an attachment. The first run has then
+ * certainly died, because it needs only seconds of processor time to read a file.
  */
 const CLAIM_SECONDS = 120
 
 /**
  * Holds the SQL condition for mail with attachments that the reading job may read. The job reads attachments of the
- * project's own mail only when the service sends the mail, because the service may never send a waiting mail.
+ * project's own mail only when the service sends it, because the service may never send a waiting mail.
  */
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
 /**
- * Sets how many seconds after the scheduled time of a mail the reading job reads the mail's attachments. The delay
- * begins at the scheduled time, because the service sends the mail at about that time.
+ * Sets how many seconds after the scheduled time of a mail the job reads its attachments. The service sends the mail at
+ * about the scheduled time.
  */
 const SCHEDULED_SECONDS = 1
 
@@ -50,15 +49,15 @@ export type PendingText = {
 
 /**
  * Sets the maximum size in bytes of the further attachments that a run takes together with the first one. A larger
- * attachment takes so much work that a separate SQL statement for its reservation costs little in comparison.
+ * attachment takes so much work that a separate SQL statement costs little in comparison.
  */
 const SMALL_BYTES = 4096
 
 /**
  * Takes a project's oldest pending attachment that no run of the reading job currently holds. The function also takes
  * up to `limit - 1` further small attachments of the same message. If an earlier run took an attachment without
- * finishing, the function takes this attachment alone, because it may have killed that run. Otherwise a second kill
- * would count as a try of all attachments that were taken together.
+ * finishing, the function takes it alone, because it may have killed that run. Otherwise a second kill would count as a
+ * try of all attachments that were taken together.
  * @param claim identifies the run of the reading job. A run that asks twice with the same claim gets the same
  * attachments both times.
  */
@@ -150,8 +149,7 @@ export async function findNextSender(
 
 /**
  * Takes back the counted try of a run that could not begin to read its attachment, because the object store was
- * unreachable or no child process started. Only runs that read the attachment count, because an outage says nothing
- * about the attachment.
+ * unreachable or no child process started. An outage says nothing about the attachment, so such a run must not count.
  */
 export async function returnTry(db: Queryable, projectId: string, claim: string): Promise<void> {
   await db.query({
@@ -163,16 +161,16 @@ export async function returnTry(db: Queryable, projectId: string, claim: string)
 }
 
 /**
- * Limits how many attachments {@link nextTextAt} reads. A project reads far fewer attachments at once, so at least one
- * of these attachments is free.
+ * Limits how many attachments {@link nextTextAt} reads. A project's job reads far fewer at once, so at least one of
+ * these attachments is free.
  */
 const LOOKED_AT_MAX = 1_000
 const PENDING = `from attachment_texts x join messages m on m.row = x.message_row
          where x.project_id = $1 and x.state = 'pending'`
 
 /**
- * Returns the time at which the reading job may read a project's next attachment. The time is later if the project has
- * used up its daily limits, or if another job run is reading the attachment at the moment.
+ * Returns the time at which the reading job may read a project's next attachment. This time is later if the project has
+ * used up its daily limits, or if another run is reading the attachment.
  * @returns null if no attachment of the project waits for reading.
  */
 export async function nextTextAt(

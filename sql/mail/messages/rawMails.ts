@@ -12,13 +12,13 @@ export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): P
 
 /**
  * Deletes the raw mails among `ids` that no inbox needs any more. Several inboxes can need the same raw mail. If a
- * processed inbound mail still refers to a raw mail, the function deletes only the bytes of the raw mail. The row locks
- * on the raw mails last until the caller's transaction ends.
+ * processed inbound mail still refers to a raw mail, the function deletes only its bytes. The row locks on the raw
+ * mails last until the caller's transaction ends.
  */
 export async function deleteUnusedRawMails(db: Client, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
-  // Two transactions may release the same raw mail for two inboxes at the same time. Without the row locks, each
-  // transaction would see the reference of the other inbox, so neither transaction would delete the raw mail.
+  // Two transactions may release the same raw mail for two inboxes at the same time. Without the row locks, each would
+  // see the reference of the other inbox, and neither would delete the raw mail.
   await db.query(
     'select from raw_mails where id = any ($1::bigint[]) order by id for no key update',
     [ids],

@@ -18,8 +18,7 @@ import { describedWithTexts } from './describedTexts.ts'
 import { readMessageEvents } from './messageEvents.ts'
 
 /**
- * Holds the outcome of reading one attachment: the text of the attachment, or the reason why the attachment has no
- * text.
+ * Holds the result of reading one attachment: its text, or the reason why it has no text.
  */
 export type TextOutcome = {
   messageRow: string
@@ -43,9 +42,9 @@ export type TextOutcome = {
 
 /**
  * Records the texts that a worker process read from attachments of one message, together with the events. A second call
- * for the same attachment changes nothing. After the last attachment text of a message, the transaction also queues a
- * job, which makes the texts searchable if the present run dies. An attachment with values that the database refuses
- * fails for good. A new attempt would meet the same refusal, and would stop all reading of the project.
+ * for the same attachment changes nothing. After the last text of a message, the transaction also queues a job, which
+ * makes the texts searchable if the present run dies. If the database refuses the values of an attachment, the
+ * attachment fails for good. A new attempt would meet the same refusal, and would stop all reading of the project.
  * @returns true if the service has now read every attachment of the message.
  */
 export async function recordTexts(
@@ -66,7 +65,7 @@ export async function recordTexts(
 
 /**
  * Records one text in a second attempt, because another worker may have caused the first refusal. After a second
- * refusal, the attachment fails. The log gets no message of PostgreSQL, because the message may quote the mail.
+ * refusal, the attachment fails. The log does not contain PostgreSQL's message, because it may quote the mail.
  */
 async function recordAlone(
   pool: Pool,
@@ -109,8 +108,8 @@ const recordTogether = (pool: Pool, projectId: string, outcomes: readonly TextOu
         await describe(db, messageRow)
         await queueSearchable(db, projectId, messageRow)
       }
-      // The function records the events at the end of the transaction, because `recordEvents` keeps the project's event
-      // stream locked until the commit.
+      // The function records the events at the end of the transaction. `recordEvents` keeps the project's event stream
+      // locked until the commit.
       await recordEvents(db, await eventsOf(db, messageRow, { found, files: progress.files }))
     }
     return isLast
@@ -180,7 +179,7 @@ async function recordFound(
 }
 
 /**
- * Counts the code points of a text, because the PostgreSQL function `substr` counts code points when it reads a page of
+ * Counts the code points of a text. The PostgreSQL function `substr` also counts code points when it reads a page of
  * the text.
  */
 function charsOf(text: string): number {
@@ -190,8 +189,8 @@ function charsOf(text: string): number {
 }
 
 /**
- * Locks a message before the rows of its attachments, as a deletion does. If two transactions record the last
- * attachments at the same time, the second one therefore sees that no attachment waits. @returns the labels.
+ * Locks a message before the rows of its attachments, in the same order as a deletion. If two transactions record the
+ * last attachments at the same time, the second one sees that no attachment waits any more. @returns the labels.
  */
 async function lockMessage(db: Client, messageRow: string): Promise<readonly string[]> {
   const { rows } = await db.query<{ labels: string[] }>({
@@ -219,8 +218,8 @@ async function addLabels(
 }
 
 /**
- * Copies the states of a message's attachments into the descriptions of the attachments, after the last attachment is
- * read. A copy after each attachment wrote 900 MB of WAL for a mail of 1 MB with 1,000 attachments.
+ * Copies the states of a message's attachments into their stored descriptions, after the last attachment is read. A
+ * copy after each attachment wrote 900 MB of WAL for a mail of 1 MB with 1,000 attachments.
  */
 const describe = (db: Queryable, messageRow: string) =>
   db.query({
@@ -230,8 +229,8 @@ const describe = (db: Queryable, messageRow: string) =>
   })
 
 /**
- * Adds the one-time codes and links of attachments to the codes and links of their message. A list that does not grow is
- * not written again, because a list of links may have 100 KB.
+ * Adds the one-time codes and links of attachments to those of their message. A list that does not grow is not written
+ * again, because a list of links may have 100 KB.
  * @returns the attachment that holds the first code of the message, or null.
  */
 async function addFound(
@@ -277,9 +276,9 @@ async function addFound(
 }
 
 /**
- * Limits the bytes of sender, recipients and subject in all events about one message's attachments. The limit is the
- * sum of `EVENTS_BYTES` and `EVENTS_SHARE` times the bytes of the mail. Without this limit, a mail of 78 KB made 36 MB
- * of events.
+ * Limits the bytes of sender, recipients and subject in all events about one message's attachments. This limit is the
+ * sum of `EVENTS_BYTES` and `EVENTS_SHARE` times the bytes of the mail. Without it, a mail of 78 KB made 36 MB of
+ * events.
  */
 const EVENTS_BYTES = 32_000
 const EVENTS_SHARE = 2

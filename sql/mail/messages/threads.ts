@@ -38,15 +38,14 @@ const toThread = (row: ThreadRow): Thread => ({
 
 export type ThreadPage = {
   threads: Thread[]
-  /** Holds the start of the next page of threads. Null means that no further page of threads follows. */
+  /** Holds the start of the next page of threads. Null means that no further page follows. */
   next: Cursor | null
 }
 
 /**
  * Returns one page of threads, the most recently updated first. A new message moves its thread to the top of the list,
- * so that the thread could vanish from later pages. Therefore the page token of a thread list holds the time at which
- * the client read the first page. Later pages order the threads by their state at that time, so that no thread is
- * missing or repeated.
+ * so the thread could vanish from later pages. Therefore the page token holds the time at which the client read the
+ * first page. Later pages order the threads as they were at that time, so that no thread is missing or repeated.
  */
 export async function listThreads(
   db: Queryable,

@@ -8,14 +8,12 @@ import { writeIntents } from './writeIntents.ts'
 
 /**
  * Accepts send intents (API requests to send or reply) in one transaction, so that a message and its stored response
- * commit together. The function locks the database rows that the send intents need, and decides which send intents are
- * admitted. The function then stores the idempotency keys of the admitted send intents, and stores their mails. One
- * transaction for many send intents is faster than a separate transaction for each send intent. The PostgreSQL command
- * NOTIFY makes commits wait for each other, and a commit of 100 send intents takes little more time than a commit of
- * one send intent.
- * @param dailyLimit is the number of recipients to whom a project may send mail in a UTC day. Null means that the
- * service does not limit the number of recipients.
- * @returns one outcome for each send intent, in the order of the send intents.
+ * commit together. The function locks the rows that the intents need, decides which intents are admitted, and stores
+ * their idempotency keys and mails. One transaction for many intents is faster than one for each. The PostgreSQL
+ * command NOTIFY makes commits wait for each other, and a commit of 100 intents takes little more time than a commit of
+ * one.
+ * @param dailyLimit is the number of recipients to whom a project may send mail in a UTC day. Null means no limit.
+ * @returns one result for each send intent, in the order of the send intents.
  */
 export async function acceptIntents(
   pool: Pool,
@@ -31,8 +29,8 @@ export async function acceptIntents(
 
 /**
  * Accepts send intents (API requests to send or reply) in the caller's transaction.
- * @returns null if a project has no quota row (the count of its recipients) for the present UTC day yet. If a quota row
- * (the count of a project's recipients on one day) is missing, the function stores nothing.
+ * @returns null if a project has no quota row (the count of its recipients) for the current UTC day yet. The function
+ * then stores nothing.
  */
 async function acceptIn(
   db: Queryable,
@@ -55,10 +53,10 @@ async function acceptIn(
 }
 
 /**
- * Stores the idempotency keys of admitted send intents (API requests to send or reply), and stores the responses under
- * these keys. If a concurrent HTTP request is storing the same idempotency key, the function waits for this request.
- * @returns a function that tells whether the service may store a send intent (an API request to send or reply). The
- * service may store a send intent if the intent has no idempotency key, or if its idempotency key was free.
+ * Stores the idempotency keys of admitted send intents (API requests to send or reply), with their responses. If a
+ * concurrent HTTP request is storing the same key, the function waits for it.
+ * @returns a function that tells whether the service may store a send intent (an API request to send or reply). It may
+ * if the intent has no idempotency key, or if its key was free.
  */
 async function takeKeys(
   db: Queryable,

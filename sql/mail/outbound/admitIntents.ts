@@ -22,7 +22,7 @@ export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'no thread' | 'ove
 
 /**
  * Decides about send intents (API requests to send or reply) one after the other, and admits or refuses each of them.
- * The caller has already locked the database rows that the send intents need.
+ * The caller has already locked the rows that the intents need.
  * @param newThread returns the id for a new thread.
  */
 export function admitIntents(

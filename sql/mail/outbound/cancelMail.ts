@@ -4,8 +4,8 @@ import { withdrawHeld } from '../approval/heldMails.ts'
 import { endUnsent, lockUnsent } from './unsentMails.ts'
 
 /**
- * Describes the result of a request to cancel a mail. The result `before` means that the mail was already cancelled
- * before the request.
+ * Describes the result of a request to cancel a mail. The result `before` means that somebody had already cancelled the
+ * mail.
  */
 export type CancelEnd = 'cancelled' | 'before' | 'not found' | 'too late'
 

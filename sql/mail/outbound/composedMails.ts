@@ -17,15 +17,15 @@ export type MailStores = {
   keyring: KeyringSource
   blobs: Blobs
   /**
-   * Stores the composed bytes of several messages in one SQL statement. If `keep` is absent, a separate SQL statement
-   * stores the composed bytes of each message.
+   * Stores the composed bytes of several messages in one SQL statement. If `keep` is absent, each message has a
+   * separate statement.
    */
   keep?: Batcher<Composed, Kept | null>
 }
 
 /**
- * Holds the composed bytes of a message. The field `blob` names the object with the bytes in the object store. A null
- * `blob` means that the object store does not hold the bytes.
+ * Holds the composed bytes of a message. The field `blob` names the object with these bytes in the object store. Null
+ * means that the object store does not hold them.
  */
 export type Composed = {
   messageRow: string
@@ -35,16 +35,16 @@ export type Composed = {
 }
 
 /**
- * Describes the stored raw mail of a sent message. The field `isOurs` tells whether the stored bytes are the caller's
- * own bytes, or the bytes of another process.
+ * Describes the stored raw mail of a sent message. The field `isOurs` tells whether the caller's own bytes are stored,
+ * or the bytes of another process.
  */
 export type Kept = { rawId: string; isOurs: boolean }
 
 /**
  * Returns the stored bytes of a message. If no bytes are stored, the function composes and signs the message once. All
  * readers and delivery attempts then use the same bytes.
- * @returns null if the message is deleted, or if the retention of the project has removed the bytes. A second
- * composition would have other bytes than the mail that was sent.
+ * @returns null if the message is deleted, or if its bytes were removed after the project's retention time. A second
+ * composition would not have the bytes of the mail that was sent.
  */
 export async function composedMail(
   stores: MailStores,
@@ -82,8 +82,8 @@ export async function composeOutbound(
 }
 
 /**
- * Derives a UUID from the Message-ID of a message. Because of the UUID, the database stores a message only once, even
- * if two processes compose the message.
+ * Derives a UUID from the Message-ID of a message. With this UUID, the database stores a message only once, even if two
+ * processes compose it.
  */
 function sourceKey(messageId: string): string {
   const hex = createHash('sha256').update(messageId).digest('hex')
@@ -91,8 +91,8 @@ function sourceKey(messageId: string): string {
 }
 
 /**
- * Stores the composed bytes of different messages in one SQL statement before the first delivery attempt, so that every
- * attempt sends the same bytes. A message that already has stored bytes keeps these bytes.
+ * Stores the composed bytes of different messages in one SQL statement. This happens before the first delivery attempt,
+ * so that every attempt sends the same bytes. A message that already has stored bytes keeps them.
  * @returns one result for each message, in the order of `composed`. Null means that the message is deleted.
  */
 export async function keepComposed(

@@ -38,12 +38,10 @@ export type LockedIntents = {
 
 /**
  * Locks the projects, threads, drafts and quotas of send intents (API requests to send or reply) until the transaction
- * ends, and reads the locked rows. Each batch of send intents locks one table after the other, and locks the rows of a
- * table in the order of their keys. Two batches of send intents never deadlock, because both batches lock their rows in
- * the same order.
- * @returns null if a project has no quota row for the present UTC day yet, because a transaction cannot lock a row that
- * is missing. If a quota row is missing, the caller ends the transaction, stores the quota row with `beginQuotas`, and
- * starts again.
+ * ends, and reads the locked rows. Each batch locks one table after the other, and the rows of a table in the order of
+ * their keys. Therefore two batches never deadlock.
+ * @returns null if a project has no quota row (the count of its recipients) for the current UTC day yet. A transaction
+ * cannot lock a missing row. The caller then ends the transaction, stores the row with `beginQuotas`, and starts again.
  */
 export async function lockIntents(
   db: Queryable,
@@ -79,7 +77,7 @@ export async function lockIntents(
   }
 }
 
-/** Stores quota rows for the projects that have no quota row. */
+/** Stores quota rows (the counts of recipients) for the projects that have none. */
 export async function beginQuotas(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -95,8 +93,8 @@ export async function beginQuotas(
 }
 
 /**
- * Returns the recipients of a mail, but leaves out the refused recipients. Addresses that differ only in upper and
- * lower case count as one recipient.
+ * Returns the recipients of a mail, except the refused ones. Addresses that differ only in upper and lower case count
+ * as one recipient.
  */
 export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
   const left = new Map<string, string>()

@@ -20,8 +20,8 @@ export type RecipientOutcome = {
 }
 
 /**
- * Describes the recorded outcome of a delivery attempt for one recipient. The state `postponed` means that a job must
- * wait before it may send the mail, so the service sent nothing to the recipient.
+ * Describes the recorded result of a delivery attempt for one recipient. The state `postponed` means that a job must
+ * wait before it may send the mail. The service then sent nothing to the recipient.
  */
 export type RecordedOutcome =
   | (RecipientOutcome & {
@@ -42,26 +42,25 @@ export type AttemptOutcome = {
   recipients: RecordedOutcome[]
   /**
    * Lists the recipients that are inboxes of this service. The transaction that records the delivery attempt also
-   * delivers the mail to the inboxes of this service.
+   * delivers the mail to them.
    */
   localInboxes: string[]
   /**
-   * Tells whether this outcome is the last recorded part of the delivery attempt. The service may record the outcome of
-   * one delivery attempt in several parts.
+   * Tells whether this result is the last part of the delivery attempt. The service may record the results of one
+   * attempt in several parts.
    */
   last: boolean
 }
 
 /**
- * Records delivery attempts, or finished parts of delivery attempts, in one transaction. The transaction records the
- * recipients' outcomes, delivers mail to inboxes of this service, and updates the status of the messages. With the last
- * part of a delivery attempt, the transaction also queues the job of the next attempt. The transaction locks the event
- * stream of a project only once for all mails of the project. One commit for many mails is faster, because several
- * processes then do not wait for each other's commits.
+ * Records delivery attempts, or finished parts of them, in one transaction. The transaction records the recipients'
+ * results, delivers mail to inboxes of this service, and updates the status of the messages. With the last part of an
+ * attempt, it also queues the job of the next attempt. It locks the event stream of a project only once for all its
+ * mails. One commit for many mails is faster, because processes wait for each other's commits.
  * @param outcomes holds at most one outcome for each message.
- * @returns a boolean for each outcome, in the order of `outcomes`. The boolean is false if another run of the sending
- * job began after this delivery attempt, or recorded the outcome first. If another run has begun, the function records
- * only the recipients that have received the mail, because the other run must not mail them again.
+ * @returns a boolean for each result, in the order of `outcomes`. False means that another run of the sending job began
+ * after this attempt, or recorded the result first. If another run has begun, the function records only the recipients
+ * that have received the mail, because that run must not mail them again.
  */
 export async function recordMailAttempts(
   pool: Pool,
@@ -91,9 +90,9 @@ export async function recordMailAttempts(
 }
 
 /**
- * Returns the part of an outcome that stays valid after another delivery attempt has begun: the recipients that have
- * received the mail. If the outcome names inboxes of this service, the function returns an empty list, because only a
- * recorded outcome delivers mail to inboxes.
+ * Returns the part of a result that stays valid after another delivery attempt has begun: the recipients that have
+ * received the mail. If the result names inboxes of this service, the list is empty, because only a recorded result
+ * delivers mail to inboxes.
  */
 function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
   if (outcome.localInboxes.length > 0) return []
@@ -107,7 +106,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
   )
   await db.query({
     name: 'record-recipients',
-    // The SQL keeps the state `bounced`, because another transaction can record a bounce before this update.
+    // The SQL keeps the state `bounced`. Another transaction can record a bounce before this update.
     text: `
       update outbound_recipients r set
         state = case o.state when 'postponed' then r.state else o.state end,
@@ -147,7 +146,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
 
 /**
  * Queues the next delivery attempt of each outbound mail for the earliest `next_attempt_at` of its pending recipients.
- * The function marks an outbound mail without a pending recipient as done.
+ * A mail without a pending recipient is marked as done.
  */
 async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ message_row: string; next: Date | null }>({
@@ -178,7 +177,7 @@ async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<v
 
 /**
  * Records the events of outbound mails that have no pending recipient any more. Callers call `announceEnds` last in a
- * transaction, because the function locks the event streams of the projects.
+ * transaction, because it locks the event streams of the projects.
  */
 async function announceEnds(db: Queryable, messageRows: readonly string[]): Promise<void> {
   if (messageRows.length === 0) return
@@ -239,8 +238,8 @@ const LOST_AFTER = '60 seconds'
 const LOST_BATCH = 100
 
 /**
- * Queues overdue mail that has no job, or a job that failed for good. The jobs of mail can be missing after an operator
- * deleted them. A job fails for good if a process lacks a master key for days.
+ * Queues overdue mail that has no job, or a job that failed for good. A job can be missing after an operator deleted
+ * it. A job fails for good if, for example, a process lacks a master key for days.
  * @returns the number of mails that the function queued again.
  */
 export function requeueLostMail(pool: Pool): Promise<number> {

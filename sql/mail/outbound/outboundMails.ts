@@ -12,7 +12,7 @@ export type OutboundContent = {
   hasAttachments: boolean
   messageRow: string
   rawId: string | null
-  /** Tells whether the retention of the project has removed the bytes of the mail. */
+  /** Tells whether the bytes of the mail were removed after the project's retention time. */
   isRawExpired: boolean
   messageId: string
   fromAddress: string
@@ -44,7 +44,7 @@ export type OutboundMail = OutboundContent & {
   approvedHash: Buffer | null
   /** Lists the recipients to whom the service must send the mail now. */
   due: DueRecipient[]
-  /** Lists the other recipients without an outcome, with the times of their next delivery attempts. */
+  /** Lists the other recipients without a final result, with the times of their next delivery attempts. */
   later: (Omit<DueRecipient, 'suppressed'> & { at: Date })[]
   /** Lists those recipient domains that are verified mail domains of this service. */
   ownDomains: string[]
@@ -158,11 +158,11 @@ const domainsOfRecipients = (condition: string): string => `
                   where r.message_row = o.message_row))`
 
 /**
- * Begins the next delivery attempts of outbound mails. The function counts the delivery attempts and reads the content
- * of the mails. After the first delivery attempt of a scheduled mail has begun, nobody can cancel the mail any more.
- * @returns a result for each mail, in the order of `messageRows`. A null result means that the mail is finished, held
- * for approval or deleted, or that its next delivery attempt is not due yet. If a job runs again after the delivery
- * attempt of the first run is recorded, the next delivery attempt is not due yet.
+ * Begins the next delivery attempts of outbound mails. The function counts the attempts and reads the content of the
+ * mails. From the first attempt on, nobody can cancel a scheduled mail any more.
+ * @returns a result for each mail, in the order of `messageRows`. Null means that the mail is finished, held for
+ * approval or deleted, or that its next attempt is not due yet. For example, a job may run again after its first run
+ * has recorded an attempt.
  */
 export async function beginAttempts(
   db: Queryable,
@@ -207,7 +207,7 @@ export async function beginAttempts(
 }
 
 /**
- * Returns those of the given recipients to whom a running delivery attempt may still send the mail. In the meantime, the
+ * Returns those of the given recipients to whom a running delivery attempt may still send the mail. Meanwhile, the
  * message may be deleted, a bounce may suppress a recipient, or another attempt may begin.
  */
 export async function findStillDue(
@@ -249,8 +249,8 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
 }
 
 /**
- * Returns the milliseconds until the next future delivery attempt of any outbound mail. Null means that no outbound
- * mail has a future delivery attempt. A mail that is held for approval has no time for its next delivery attempt.
+ * Returns the milliseconds until the next future delivery attempt of any outbound mail. Null means that no mail has
+ * one. A mail that is held for approval has no time for its next attempt.
  */
 export async function nextMailInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({

@@ -11,22 +11,19 @@ export type WantedRecipients = {
 }
 
 /**
- * Tells which recipients of a mail the service refuses, and whether the project has used up its mail storage
- * (`isFull`).
+ * Tells which recipients of a mail the service refuses, and whether the project's mail storage is full (`isFull`).
  */
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
 /**
- * Describes a recipient whom the service refuses, with the reason. The service refuses a recipient that is suppressed,
- * for example because of an earlier bounce. The service also refuses a recipient whom an email rule of the project
- * blocks.
+ * Describes a recipient whom the service refuses, with the reason. Either the recipient is suppressed, for example
+ * because of an earlier bounce, or an email rule of the project blocks the recipient.
  */
 export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' }
 
 /**
- * Checks the recipients of a message against suppressions and email rules when the API accepts the message. No other
- * function checks the recipients against suppressions and email rules. The function also checks whether the project has
- * reached its storage limit.
+ * Checks the recipients of a message against suppressions and email rules when the API accepts the message. No later
+ * function repeats this check. The function also checks whether the project has reached its storage limit.
  * @param storageBytes is the service's storage limit, which applies to a project without its own storage limit. Null
  * means that the service sets no storage limit.
  * @returns the decision about the recipients of each mail, in the order of `wanted`.

@@ -12,8 +12,8 @@ export const OPERATION = 'send'
 export type SendIntent = {
   projectId: string
   /**
-   * Holds the Message-ID from `newMessageId`. If the service runs the SQL statement a second time, the statement uses
-   * the same Message-ID.
+   * Holds the Message-ID from `newMessageId`. If the service repeats the SQL statement, the statement uses the same
+   * Message-ID.
    */
   messageId: string
   /** Holds the thread that a reply joins. Null means that the mail starts a new thread. */
@@ -74,11 +74,10 @@ export type AcceptedMessage = {
 }
 
 /**
- * Describes the result of a send intent (an API request to send or reply). The kind `accepted` means that the send
- * intent is stored. The kind `repeat` means that the idempotency key of the send intent already has a response, or that
- * the draft no longer exists. The kind `gone` means that the project is deleted, and the kind `no thread` means that
- * the thread of the reply is deleted. The kind `over quota` means that the project has reached its daily limit on
- * recipients.
+ * Describes the result of a send intent (an API request to send or reply). The kind `accepted` means that the intent is
+ * stored. The kind `repeat` means that its idempotency key already has a response, or that the draft no longer exists.
+ * The kind `gone` means that the project is deleted, and `no thread` that the thread of the reply is deleted. The kind
+ * `over quota` means that the project has reached its daily limit on recipients.
  */
 export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)
@@ -102,6 +101,6 @@ export async function findSent(
 ): Promise<{ requestHash: Buffer; sent: AcceptedMessage & { answer: object } } | null> {
   const found = await findIdempotent(db, { projectId, operation: OPERATION, key })
   if (found === null || found.result === null) return null
-  // A response that an earlier version stored has no status, so `status` becomes `queued`.
+  // A response that an earlier version stored has no status. Its `status` becomes `queued`.
   return { requestHash: found.requestHash, sent: { status: 'queued', ...JSON.parse(found.result) } }
 }

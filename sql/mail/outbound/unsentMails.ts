@@ -2,8 +2,7 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Client, Queryable } from '../../db.ts'
 
 /**
- * Describes a locked outbound mail. Because of the row lock on the outbound mail, a worker process cannot begin a
- * delivery attempt.
+ * Describes a locked outbound mail. While its row is locked, no worker process can begin a delivery attempt.
  */
 type Unsent = { messageRow: string; status: string }
 
@@ -32,8 +31,8 @@ export async function lockUnsent(
 }
 
 /**
- * Ends a scheduled or held mail without sending the mail. The recipients of the ended mail no longer count towards the
- * quota of the day on which the API accepted the mail. The caller has locked the mail with {@link lockUnsent}.
+ * Ends a scheduled or held mail without sending it. Its recipients no longer count towards the quota of the day on
+ * which the API accepted the mail. The caller has locked the mail with {@link lockUnsent}.
  */
 export async function endUnsent(
   db: Queryable,

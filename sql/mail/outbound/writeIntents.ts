@@ -33,9 +33,9 @@ const GIVEN = `
   )`
 
 /**
- * Gives each send intent the row numbers of its message and its thread, in the order of the send intents. The query
- * uses no join. With a join, PostgreSQL would read the whole batch once for each send intent. Without a join, the
- * storage of one send intent in a batch of 60 takes 0.2 ms instead of 0.35 ms.
+ * Gives each send intent the row numbers of its message and its thread, in the order of the intents. The query uses no
+ * join. With a join, PostgreSQL would read the whole batch once for each intent. Without it, the storage of one intent
+ * in a batch of 60 takes 0.2 ms instead of 0.35 ms.
  */
 const PLACED = `
   placed as materialized (
@@ -77,9 +77,9 @@ const MESSAGES = `
   )`
 
 /**
- * Stores the outbound mails with their recipients. If several header fields name the same address, in upper or lower
- * case, the recipient gets only one copy. The SQL stores refused recipients with the state `failed`. A mail that is
- * held for approval is never due for a delivery attempt.
+ * Stores the outbound mails with their recipients. A recipient gets only one copy, even if several header fields name
+ * the same address in upper or lower case. Refused recipients are stored with the state `failed`. A mail that is held
+ * for approval is never due for a delivery attempt.
  */
 const OUTBOUND = `
   outgoing as (
@@ -109,8 +109,8 @@ const ATTACHMENTS = `
   )`
 
 /**
- * Records the calendar files of the mails. When the service sends an invitation mail, a worker process reads the
- * calendar file of the mail into the project's calendar.
+ * Records the calendar files of the mails. When the service sends an invitation mail, a worker process reads its
+ * calendar file into the project's calendar.
  */
 const CALENDARS = `
   planned as (
@@ -125,8 +125,8 @@ const DRAFTS = `
   )`
 
 /**
- * Adds the recipients of the mails to the daily quotas of their projects. The database constraint send_quotas_within
- * makes the SQL statement fail if a daily quota would exceed the limit $5.
+ * Adds the recipients of the mails to the daily quotas of their projects. If a quota would exceed the limit $5, the
+ * database constraint send_quotas_within makes the statement fail.
  */
 const CHARGES = `
   charged as (
@@ -139,9 +139,9 @@ const CHARGES = `
   )`
 
 /**
- * Queues a job for each mail, which sends the mail. If a mail is held for approval, stores an approval request and
- * queues the jobs that announce and end this request. The job that reads calendar files runs without delay. The same job also
- * reads other attachments, and itself decides when it may read each attachment.
+ * Queues a job that sends each mail. For a mail that is held for approval, the SQL stores an approval request and
+ * queues the jobs that announce and end it. The job that reads calendar files runs without delay. It also reads other
+ * attachments, and itself decides when it may read each of them.
  */
 const JOBS = `
   requested as (
@@ -165,9 +165,9 @@ const JOBS = `
   )`
 
 /**
- * Stores send intents. The SQL parameter $1 holds the send intents as jsonb. The SQL parameters for the attachments are
- * $2 (number of the send intent), $3 (id), $4, $6 and $7 (packed bytes) and $8 (object hashes). The SQL parameter $5 is
- * the daily limit or null, and $9 is the time. Because of the last query of the SQL statement, PostgreSQL runs the
+ * Stores send intents (API requests to send or reply). The SQL parameter $1 holds them as jsonb. The parameters for the
+ * attachments are $2 (number of the send intent), $3 (id), $4, $6 and $7 (packed bytes) and $8 (object hashes). The
+ * parameter $5 is the daily limit or null, and $9 is the time. The last query of the statement makes PostgreSQL run the
  * function queue_jobs.
  */
 const WRITE_INTENTS = `with ${[

@@ -35,13 +35,13 @@ const CHECK_DAYS = 7
 
 /**
  * Names the finished step of index maintenance on a project's search segments. Null means that no step is necessary, or
- * that another process maintains the search segments of the project.
+ * that another process maintains these segments.
  */
 export type Built = 'leaf' | 'merged' | 'checked' | null
 
 /**
  * Runs the next step of index maintenance on a project's search segments. The step is one transaction, so a crash
- * during the step leaves the search segments unchanged.
+ * leaves the segments unchanged.
  */
 export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
   transaction(pool, async (db) => {
@@ -79,11 +79,10 @@ async function isOurs(db: Client, projectId: string): Promise<boolean> {
 async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<boolean> {
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
-    // The function locks the rows of the pending messages before it reads the words of the messages. A transaction that
-    // changes the words of a message waits for this row lock, and then stores the row of the pending message again. If
-    // another transaction is changing a message, the function skips the message, and a later leaf (group of messages)
-    // of the search index takes the message. If the function waited for the other transaction, the two transactions
-    // could deadlock.
+    // The function locks the rows of the pending messages before it reads their words. A transaction that changes the
+    // words of a message waits for this lock, and then stores the row of the pending message again. If another
+    // transaction is changing a message, the function skips the message, and a later leaf (group of messages) takes it.
+    // If the function waited instead, the two transactions could deadlock.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,
@@ -99,13 +98,13 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
   if (taken.length < LEAF_MESSAGES && bytes < LEAF_TEXT_BYTES) return false
   const { rows: messages } = await db.query<{ row: string; at: Date; terms: string | null }>({
     name: 'words-of-leaf',
-    // The code can join the search words by line breaks, because a search word never contains a line break.
+    // The code can join the search words by line breaks, because no search word contains a line break.
     text: `select row, created_at as at, array_to_string(tsvector_to_array(search), E'\\n') as terms
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],
   })
   // If most of the taken messages are deleted, the function builds no leaf (group of messages) of the search index. The
-  // remaining messages stay pending for the search index until more messages arrive.
+  // remaining messages stay pending until more messages arrive.
   const waits = messages.length < taken.length / 2
   const living = new Set(messages.map(({ row }) => row))
   const ended = waits ? taken.filter(({ row }) => !living.has(row)) : taken
@@ -138,8 +137,8 @@ async function blocksOfLeaf(
     await slice()
     if (terms === null || terms === '') continue
     for (const lexeme of byteString(terms).split('\n')) {
-      // In the search vectors, each word begins with the project's prefix. The function removes the project's prefix
-      // from the words, because a search segment belongs to only one project.
+      // In the search vectors, each word begins with the project's prefix. The function removes it, because a search
+      // segment belongs to only one project.
       const term = lexeme.slice(lexeme.indexOf(':') + 1)
       const places = placesOf.get(term)
       if (places === undefined) placesOf.set(term, [place])
@@ -205,7 +204,7 @@ type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
 
 /**
  * Yields the words of neighbouring search segments in order. Each word comes with its postings (the messages that
- * contain the word) from all given segments, the oldest leaf first.
+ * contain the word) from all segments, the oldest leaf first.
  */
 async function* mergedTerms(
   db: Client,
@@ -214,8 +213,8 @@ async function* mergedTerms(
   const sources = segments.map(({ id }) => segmentBlocks(db, id))
   const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
   /**
-   * When the current block of a search segment is used up, reads the next block of the segment. If a search segment has
-   * no further block, the function keeps the last block, and the position is then after the last term.
+   * Reads the next block of a search segment when the current block is used up. If there is no further block, the
+   * function keeps the last one, and the position is then after the last term.
    */
   const fill = async (n: number) => {
     const next = await sources[n]!.next()
@@ -244,8 +243,8 @@ async function* mergedTerms(
 }
 
 /**
- * Returns the search segment whose check for deleted messages is the longest ago, if the next check of this segment is
- * due. After the call, the returned search segment counts as checked.
+ * Returns the search segment whose check for deleted messages is the longest ago, if its next check is due. After the
+ * call, this segment counts as checked.
  */
 async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
   const { rows } = await db.query<Segment>({
@@ -267,8 +266,8 @@ async function takeUnchecked(db: Client, projectId: string): Promise<Segment | n
 const UNBUILT_MAX = 1_000
 
 /**
- * Queues an index job for each project that has a leaf (a group of messages) to build or a search segment to check. A
- * project can lack an index job after an upgrade, or because its index job was lost.
+ * Queues an index job for each project that has a leaf (a group of messages) to build or a search segment to check.
+ * Such a project can lack a job after an upgrade, or because its job was lost.
  */
 export async function requeueUnbuilt(pool: Pool): Promise<void> {
   await pool.query(`

@@ -21,14 +21,14 @@ import {
 } from './segments.ts'
 
 /**
- * Holds messages that may match a search. The field `boundMs` is a limit for the times of all messages in later
- * batches. In the last batch, `boundMs` is infinite.
+ * Holds messages that may match a search. The field `boundMs` limits the times of all messages in later batches. In the
+ * last batch, it is infinite.
  */
 export type CandidateBatch = { rows: string[]; boundMs: number }
 
 /**
- * Describes the wanted messages of a search, and their order. The fields `sinceMs` and `untilMs` are rough time bounds,
- * and both are inclusive.
+ * Describes the wanted messages of a search, and their order. The fields `sinceMs` and `untilMs` are rough limits of
+ * time. Both are inclusive.
  */
 export type Wanted = {
   projectId: string
@@ -39,20 +39,19 @@ export type Wanted = {
 }
 
 /**
- * Sets the maximum number of pending messages (not yet in a search segment) that one query reads. A query reads fewer
- * pending messages if their text reaches LEAF_TEXT_BYTES.
+ * Sets the maximum number of pending messages (not yet in a search segment) that one query reads. The query reads fewer
+ * if their text reaches LEAF_TEXT_BYTES.
  */
 const PENDING_AT_ONCE = 256
 /**
- * Sets the maximum number of candidate messages in the first batch from a search segment. Each further batch from the
- * segment has twice as many candidate messages.
+ * Sets the maximum number of candidate messages in the first batch from a search segment. Each further batch has twice
+ * as many.
  */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**
- * Sets the maximum number of leaves (groups of messages) of search segments that a later read of a search takes. The
- * first read of a search takes at most as many leaves as the largest segment may have. A later read takes up to four
- * times as many leaves as the first read.
+ * Sets how many leaves (groups of messages) of search segments a later read of a search takes at most. The first read
+ * takes at most as many as the largest segment may have. A later read takes up to four times as many.
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
@@ -110,8 +109,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // The first batch of candidates has no messages. The batch gives only the time bound of all search segments. With
-  // this time bound, a page of pending messages that are newer than all segments is complete at once.
+  // The first batch of candidates has no messages. It gives only the time limit of all search segments. With this
+  // limit, a page of pending messages that are newer than all segments is complete at once.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
@@ -149,8 +148,8 @@ export async function* segmentCandidates(
 
 /**
  * Returns the messages that contain the searched words, as places (indexes) in the leaves (groups of messages) of the
- * search index. The function first checks the query's whole words. The function checks the prefixes of the query only
- * if a match is then still possible.
+ * search index. The function first checks the query's whole words. It checks the prefixes only if a match is then still
+ * possible.
  */
 async function matchesIn(
   db: Queryable,
@@ -198,9 +197,8 @@ const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
   until.getTime() >= sinceMs && since.getTime() <= untilMs
 
 /**
- * Returns the time bound of the remaining messages of a search. If the search returns the newest message first, no
- * remaining message is newer than the time bound. If the search returns the oldest message first, no remaining message
- * is older than the time bound.
+ * Returns the time limit of the remaining messages of a search. If the search begins with the newest message, no
+ * remaining message is newer than this time. If it begins with the oldest, none is older.
  */
 const boundOf = (order: Order, remaining: readonly Times[]): number =>
   order === 'newest'

@@ -109,8 +109,8 @@ async function firstOf(db: Queryable, search: FirstSearch, found: string): Promi
 async function check(db: Client, search: FirstSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>({
     name: 'first-received-among',
-    // The CTE `given` reads the messages by their row numbers before the query compares the words, as in
-    // `searchMessages`.
+    // The CTE `given` reads the messages by their row numbers before the query compares the words. `searchMessages`
+    // uses the same CTE and explains it.
     text: `with given as materialized (
              select row, project_id, created_at, labels, direction, search from messages
              where row = any ($5::bigint[])

@@ -31,7 +31,7 @@ export type Hit = { row: string; at: Date }
 
 /**
  * Finds the first messages that match a search, in the order of the search.
- * @param db is a connection in a {@link snapshot}. Without a snapshot, a job could move pending messages to a segment
+ * @param db is a connection in a {@link snapshot}. Without the snapshot, a job could move pending messages to a segment
  * or replace segments during the search.
  * @param check gets the row numbers of candidate messages, and returns the first `limit` of these messages that match
  * the search.
@@ -63,16 +63,16 @@ export async function findHits(
     const next = await source!.batches.next()
     source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
     if (next.done === true || next.value.rows.length === 0) continue
-    // The search may find a message twice, because a message with changed words is both in a search segment and among
-    // the pending messages.
+    // The search may find a message twice. A message with changed words is both in a search segment and among the
+    // pending messages.
     const hits = new Map([...found, ...(await check(next.value.rows))].map((hit) => [hit.row, hit]))
     found = [...hits.values()].sort(byPlace).slice(0, limit)
   }
 }
 
 /**
- * Writes one `tsquery` that matches a message only if all given queries match. Without any query, the text of the
- * `tsquery` is empty.
+ * Writes one `tsquery` that matches a message only if all given queries match. Without any query, the `tsquery` is
+ * empty.
  */
 export const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
   queries.map((query) => searchText(projectId, query)).join(' & ')

@@ -32,8 +32,8 @@ type FoundRow = MessageRow & { found: number }
 
 async function readSmall(pool: Pool, search: MessageSearch): Promise<FoundRow[]> {
   const { rows } = await pool.query<FoundRow>(
-    // The SQL text contains the page limit as a number. If the page limit were an SQL parameter, the PostgreSQL planner
-    // would expect a tenth of the inbox as the result, and would sort all these messages.
+    // The SQL text contains the page limit as a number. With an SQL parameter, the PostgreSQL planner would expect a
+    // tenth of the inbox as the result, and would sort all these messages.
     `with page as (
        select row, created_at, text_bytes from messages where ${FITS} and search @@ $4::tsquery
        order by created_at desc, row desc limit ${search.limit + 1}
@@ -67,8 +67,8 @@ async function readLarge(db: Client, search: MessageSearch): Promise<FoundRow[]>
 
 /**
  * Returns the messages among `rows` that contain the searched words, newest first, until the page is full. The CTE
- * `given` reads the messages by their row numbers before the query compares their words. Without the CTE `given`, the
- * PostgreSQL planner would read the whole inbox in order, because the planner expects that a few rows fill the page.
+ * `given` reads the messages by their row numbers before the query compares their words. Without it, the PostgreSQL
+ * planner would read the whole inbox in order, because it expects that a few rows fill the page.
  */
 async function check(db: Client, search: MessageSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>(

@@ -56,8 +56,8 @@ export async function listLeaves(
 }
 
 /**
- * Returns the row numbers of the messages in the given leaves (groups of messages) of the search index. For each leaf
- * (group of messages), the result holds a list of row numbers, in the order of the messages' positions in the leaf.
+ * Returns the row numbers of the messages in the given leaves (groups of messages) of the search index. The result
+ * holds a list for each leaf, in the order of the messages' positions in the leaf.
  */
 export async function readLeaves(
   db: Queryable,
@@ -75,8 +75,8 @@ export async function readLeaves(
 
 /**
  * Returns the messages that contain the given whole words, in a map by search segment id and then by the key of the
- * word. If no message of a segment contains a word, the map has no entry for the word. Only one block can contain a
- * given word: the last block whose first term is equal to the word or comes before the word.
+ * word. The map has no entry for a word that no message of the segment contains. Only one block can contain a given
+ * word: the last block whose first term is equal to the word or comes before it.
  */
 export async function readWords(
   db: Queryable,
@@ -108,8 +108,8 @@ export async function readWords(
 }
 
 /**
- * Limits the number of search blocks that a query reads for one prefix to about 250 KB. The limit exists because a
- * stranger can write millions of words with the same prefix.
+ * Limits the number of search blocks that a query reads for one prefix to about 250 KB. A sender can write millions of
+ * words with the same prefix.
  */
 const BEGINNING_BLOCKS = 128
 
@@ -127,8 +127,8 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // Every word that begins with a prefix sorts before the prefix followed by the byte 0xff, because the byte 0xff
-    // never occurs in UTF-8.
+    // Every word that begins with a prefix sorts before the prefix followed by the byte 0xff. This byte never occurs in
+    // UTF-8.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
@@ -197,8 +197,8 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
 }
 
 /**
- * Sets the number of search blocks that one query reads or writes. Together, 32 search blocks have about 64 KB. A
- * search block with many postings (entries for messages) has at most 8 KB.
+ * Sets the number of search blocks that one query reads or writes. Together, 32 blocks have about 64 KB. A block with
+ * many postings (entries for messages) has at most 8 KB.
  */
 export const BLOCKS_AT_ONCE = 32
 
@@ -262,7 +262,7 @@ export async function insertLeaf(
 
 /**
  * Returns the positions of deleted messages in the given leaves (groups of messages) of the search index, and tells
- * whether all messages of these leaves are deleted.
+ * whether all their messages are deleted.
  */
 export async function deletedPlaces(
   db: Queryable,

@@ -10,7 +10,7 @@ import { readingTransaction } from '../../vault/failedReads.ts'
 import { CONTENT, sealContent } from './purchaseContent.ts'
 
 /**
- * Limits the number of purchases in progress of one project. Concurrent purchase calls may exceed the limit, but at
+ * Limits the number of purchases in progress of one project. Concurrent purchase calls may exceed this limit, but at
  * most by the number of these calls.
  */
 const OPEN_MAX = 500
@@ -45,25 +45,25 @@ export type NewPurchase<Refusal> = {
 
 export type AcceptedPurchase<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key of the call already belongs to a different purchase request. */
+  /** Means that the Idempotency-Key of the call already belongs to a different purchase request. */
   | { kind: 'other_request' }
   /**
-   * The project has too many purchases in progress, or the project's stored requests and responses are too large
+   * Means that the project has too many purchases in progress, or that its stored requests and responses are too large
    * together.
    */
   | { kind: 'busy' }
   | { kind: 'no_project' }
   /**
-   * The vault does not give out the credential, so the service refuses the purchase request. In the case
-   * `refused_by_judge`, the function `judge` does not allow the HTTP request to use the credential.
+   * Means that the vault does not give out the credential, so that the service refuses the purchase request. In the
+   * case `refused_by_judge`, the function `judge` does not allow the request to use the credential.
    */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }
 
 /**
- * Stores a purchase and the job that carries it out. If a call has the same Idempotency-Key as an earlier call, the
- * function finds the first purchase, even if this purchase is very old. The function does not lock the project's row.
- * With such a lock, two hundred concurrent purchases waited five seconds.
+ * Stores a purchase and the job that carries it out. A call with the Idempotency-Key of an earlier call finds the first
+ * purchase, even if it is very old. The function does not lock the project's row. With such a lock, two hundred
+ * concurrent purchases waited five seconds.
  */
 export function acceptPurchase<Refusal>(
   pool: Pool,

@@ -1,6 +1,6 @@
 /**
- * Stores payments that wait for the owner's approval. The following functions always change the approval request and
- * the purchase together, after they have locked the purchase.
+ * Stores payments that wait for the owner's approval. The following functions change the approval request and the
+ * purchase together, after they have locked the purchase.
  */
 import { newApprovalId } from '../../../shared/ids.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -21,7 +21,7 @@ import type { AskReason } from './reserve.ts'
 
 /**
  * Makes a purchase wait until its owner approves the payment. The function stores the approval request, its event, and
- * two jobs. One job notifies the owner, and the other job ends the approval request at its expiry.
+ * two jobs. One job notifies the owner. The other ends the approval request when its time is over.
  */
 export function askOwner(
   pool: Pool,
@@ -75,8 +75,8 @@ export type PaymentDecisionEnd = {
 
 /**
  * Records the owner's decision about the approval request of a payment, at most once. After an approval, a worker
- * process asks the seller for the payment terms again, and signs only the approved payment terms.
- * @param within is a function that runs in the transaction that records the decision about the payment.
+ * process asks the seller for the payment terms again, and signs only terms with the approved hash.
+ * @param within is a function that runs in the transaction that records the decision.
  * @returns null if the project has no such approval request.
  */
 export function decidePayment(

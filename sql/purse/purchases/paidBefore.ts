@@ -14,8 +14,8 @@ export type PaidPlace = {
 }
 
 /**
- * Describes the base price of a URL path at a seller. The service measures by the base price how much a price has
- * risen.
+ * Describes the base price of a URL path at a seller. The service compares later prices with it to find how much they
+ * have risen.
  */
 export type Base = { atomic: bigint; at: Date }
 
@@ -25,13 +25,13 @@ export type PaidBefore = {
   hostIsKnown(place: PaidPlace): boolean
   payeeIsKnown(place: PaidPlace): boolean
   /**
-   * Returns the base price for the next payment. The base price is the lowest price that the project has paid, until
-   * this price is 30 days old. After 30 days, the last paid price becomes the base price.
+   * Returns the base price for the next payment. It is the lowest price that the project has paid, until this price is
+   * 30 days old. After that, the last paid price becomes the base price.
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
   /**
    * Adds a newly signed payment to the earlier payments. The decision about the next payment of the same group then
-   * takes the added payment into account.
+   * takes it into account.
    */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }

@@ -14,8 +14,8 @@ export const ANSWER_KEPT = '10 minutes'
 export const CONTENT = { request: 1, signed: 2, answer: 3 } as const
 
 /**
- * Describes a purchase request with the signed payment header that pays for it. The signed payment header must stay
- * secret, because anyone who has the payment header can settle the payment and so move the money.
+ * Describes a purchase request with the signed payment header that pays for it. The header must stay secret, because
+ * anyone who has it can settle the payment and so move the money.
  */
 export type SignedRequest = { request: UseRequest; header: PaymentHeader }
 

@@ -15,15 +15,15 @@ export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<
   })
 
 /**
- * Sets the time after which a purchase without a job counts as lost. Within LOST_AFTER, the job of a purchase has
- * normally run, or is in the queue.
+ * Sets the time after which a purchase without a job counts as lost. By then, its job has normally run, or is in the
+ * queue.
  */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
 /**
- * Queues a new job for each unfinished purchase that has no job. The job of a deleted project's purchase would do
- * nothing. @returns the number of newly queued jobs.
+ * Queues a new job for each unfinished purchase that has no job. Purchases of deleted projects get no job, because it
+ * would do nothing. @returns the number of queued jobs.
  */
 export async function requeueLostPurchases(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
@@ -37,13 +37,15 @@ export async function requeueLostPurchases(pool: Pool): Promise<number> {
   return rows.length
 }
 
-/** Limits how many responses one statement deletes, so that no backlog reaches the statement timeout of the database. */
+/**
+ * Limits how many responses one statement deletes. With any number of old responses, the statement then stays below the
+ * database's statement timeout.
+ */
 const CLEAN_BATCH = 500
 
 /**
- * Deletes the stored seller responses of purchases after their retention time, one batch after another. The function
- * keeps the other columns of the purchases. The next call of the function deletes the responses that another transaction
- * has locked.
+ * Deletes the stored seller responses of purchases after their retention time, one batch after another. The other
+ * columns of the purchases stay. The next call deletes the responses that another transaction has locked.
  */
 export async function deleteOldAnswers(db: Queryable): Promise<void> {
   const text = `

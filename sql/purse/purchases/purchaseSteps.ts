@@ -117,8 +117,8 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
 }
 
 /**
- * Before the worker process asks the seller, marks a queued purchase as `asking`. If a worker process was interrupted,
- * the function also takes over its purchase in the state `asking`.
+ * Marks a queued purchase as `asking`, before the worker process asks the seller. The function also takes over a
+ * purchase in this state if its worker process was interrupted.
  * @returns the HTTP request of the purchase. Null means that the purchase is already in a later step.
  */
 export async function startAsking(
@@ -137,13 +137,13 @@ export async function startAsking(
 
 /**
  * Describes a signed purchase request that the worker process is about to send. The field `sends` counts how often a
- * worker process has sent the purchase request, including the present sending.
+ * worker process has sent it, including this time.
  */
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
- * Before the worker process sends a signed purchase request, counts this sending. After the owner has stopped a
- * payment, only a seller that has taken the money gets the request again.
+ * Counts a sending of a signed purchase request, before the worker process sends it. After the owner has stopped a
+ * payment, only a seller that has already taken the money gets the request again.
  * @returns null if the purchase has ended, or if the payment can no longer be settled. Returns 'stopped' if the owner
  * has stopped the payment.
  */
@@ -153,8 +153,8 @@ export function startSend(
   keyring: Keyring,
 ): Promise<StartedSend | null | 'stopped'> {
   return transaction(pool, async (db) => {
-    // The transaction locks the row first, so that the watcher cannot change `money` while this transaction reads the
-    // row.
+    // The transaction locks the row first. Otherwise the watcher of the chain could change `money` while this
+    // transaction reads the row.
     const { rows: locked } = await db.query<{ money: string; stopped: boolean }>({
       name: 'lock-purchase-send',
       text: `select money, cancel_signature is not null as stopped from purchases
@@ -178,8 +178,9 @@ export function startSend(
 }
 
 /**
- * Lists the states from which a purchase may end: before its payment is signed, and after. Two runs of one purchase may
- * overlap. The end that one run decided before the signature must not end a purchase that the other run has signed.
+ * Lists the states from which a purchase may end, before and after the signature of its payment. Two runs of one
+ * purchase may overlap. If one run decided the end before the signature, it must not end a purchase that the other run
+ * has signed.
  */
 const ENDED_FROM = { unsigned: ['queued', 'asking'], signed: ['signed'] } as const
 
@@ -199,8 +200,8 @@ export type PurchaseEnd = {
 }
 
 /**
- * Ends a purchase, and deletes the stored purchase request. If the seller has responded, the seller's response replaces
- * the purchase request. If the purchase has already ended, the function changes nothing.
+ * Ends a purchase, and deletes the stored purchase request. If the seller has responded, this response replaces the
+ * request. If the purchase has already ended, the function changes nothing.
  * @param from tells whether the caller decided the end before or after the signature of the payment. If another run has
  * signed the payment since then, the function changes nothing.
  */

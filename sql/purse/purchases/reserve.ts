@@ -3,8 +3,8 @@
  * signs payments of purchases.
  *
  * The function `reserve` locks first the purchases, then the purse, then the mandates. Under these locks all sums are
- * exact, so two payments of one project never spend the same money. The same transaction stores the signatures, so that
- * the sums include every signature that leaves the service.
+ * exact, so two payments of one project never spend the same money. The same transaction stores the signatures.
+ * Therefore the sums include every signature that leaves the service.
  */
 import { brokenBound, covers } from '../../../shared/purse/mandate.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -23,11 +23,11 @@ import { type SignedPayment, storeSigned } from './storeSigned.ts'
 
 /**
  * Limits the signed payments of a purse that sellers may still collect. Each new payment adds up the open payments, and
- * stopping the purse signs and sends a cancellation of each. Expired payments do not count, because the final block
- * that proves their end may come a quarter of an hour later.
+ * stopping the purse signs and sends a cancellation of each. Expired payments do not count. They stay open until the
+ * final block that proves their end, which may come a quarter of an hour later.
  */
 export const COLLECTABLE_MAX = 2_000
-/** Limits the open payments of a purse, expired payments included, because each new payment adds up all of them. */
+/** Limits the open payments of a purse, including expired ones. Each new payment adds up all of them. */
 export const OPEN_MAX = 20_000
 
 /** Gives the reason why the owner must approve a payment. */
@@ -38,8 +38,8 @@ export type Reserved =
   | { kind: 'refused'; reason: RefusalReason }
   | { kind: 'ask'; reason: AskReason }
   /**
-   * The payment is no longer due, because another worker process has taken the purchase, or because the project is
-   * deleted.
+   * Means that the payment is no longer due, because another worker process has taken the purchase, or because the
+   * project is deleted.
    */
   | { kind: 'not_due' }
 
@@ -58,10 +58,9 @@ export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer 
 
 /**
  * Reserves and signs payments of one project. The function reserves the amount of each payment in every mandate
- * (spending limit) that covers the payment. If the function does not sign a payment, the result tells the reason. The
- * function takes the locks only once for a whole group of payments. If the function took the locks for each payment
- * separately, 50 purchases of one purse would wait 220 ms each. Each payment of the group reduces the remaining limits
- * for the next payment.
+ * (spending limit) that covers it. For an unsigned payment, the result tells the reason. The function takes the locks
+ * only once for a whole group of payments. With separate locks, 50 purchases of one purse would wait 220 ms each. Each
+ * payment reduces what remains of the limits for the next one.
  * @returns one result for each payment, in the order of the payments.
  */
 export function reserve(
@@ -101,8 +100,8 @@ export function reserve(
       const request = openContent<UseRequest>(keyring, purchase, CONTENT.request)
       if (request === null) return NOT_DUE
       const payment = await sign({ purchase, request, offer: one.offer, signer, decided })
-      // The purchase is removed from the group, because two runs of one purchase may be in the same group. A second
-      // signature could spend the money again.
+      // The code removes the purchase from the group, because two runs of one purchase may be in the same group. A
+      // second signature could spend the money again.
       purchases.delete(one.id)
       payments.push(payment)
       events.push(...count(state, payment, decided))
@@ -123,7 +122,7 @@ const NO_PURSE = refused('no_purse')
 
 /**
  * Holds the sums and facts that decide whether the service may sign a payment. Each signed payment of a group changes
- * the sums for the next payment.
+ * them for the next payment.
  */
 type State = {
   now: Date
@@ -134,7 +133,7 @@ type State = {
 }
 /**
  * Describes a locked purse, with the part of its balance that is not reserved. The field `open` counts its signed
- * payments that are neither settled nor released, and `collectable` those of them that have not expired.
+ * payments that are neither settled nor released. The field `collectable` counts those of them that have not expired.
  */
 type LockedPurse = {
   address: string
@@ -253,8 +252,8 @@ export async function lockPurse(db: Client, projectId: string): Promise<LockedPu
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // A separate SQL statement reads the sums of the purse after the transaction has got the lock. This statement sees
-  // the payments of the transaction that held the lock before this transaction.
+  // A separate SQL statement reads the sums of the purse after the transaction has got the lock. It sees the payments
+  // of the transaction that held the lock before.
   const { rows } = await db.query<{
     address: string
     frozen: boolean
@@ -315,8 +314,8 @@ function askReason(
 const WARNINGS = [95, 80] as const
 
 /**
- * Returns an event for each spending limit of a mandate if the use of the limit reaches 80 % or 95 % with a given
- * payment. The sums of the mandate must not include the given payment yet.
+ * Returns an event for each limit of a mandate of which a given payment uses up 80 % or 95 %. The sums of the mandate
+ * must not include this payment yet.
  */
 const warnings = (
   projectId: string,

@@ -26,7 +26,7 @@ export type SignedPayment = {
 
 /**
  * Stores signed payments, and adds each payment to the sums of its mandates. The function already counts the first
- * sending of each payment, because the worker process sends the payment immediately afterwards.
+ * sending of each payment, because the worker process sends it immediately afterwards.
  */
 export async function storeSigned(
   db: Queryable,

@@ -1,4 +1,4 @@
-/** Records the state on the chain of refunds that sellers sent by hand. */
+/** Records what the chain shows about refunds that sellers sent by hand. */
 import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { type BlockRef, blockRefOf } from '../../till/settle/settlements.ts'
@@ -20,8 +20,7 @@ export type ClaimedRefund = {
    */
   paidBlock: bigint
   /**
-   * Tells whether so much time has passed since the seller named the transaction that a chain node must know the
-   * transaction by now.
+   * Tells whether the seller named the transaction so long ago that a chain node must know it by now.
    */
   isOld: boolean
 }
@@ -42,7 +41,7 @@ type Row = {
 
 /**
  * Lists the refunds whose transaction a seller named and a worker must still check. Each poll of the chain reads one
- * part of the list, so that transactions that no node knows do not delay the other refunds.
+ * part of the list. Therefore transactions that no node knows do not delay the other refunds.
  * @param after is the row number of the last refund that the previous poll read. The number 0 starts the list at the
  * first refund.
  */
@@ -73,8 +72,8 @@ export async function findClaimed(
 }
 
 /**
- * If the transaction that a seller named does not count as the refund, records the reason. The service then expects
- * that the seller sends the refund again.
+ * Records the reason why the transaction that a seller named does not count as the refund. The seller must then send
+ * the refund again.
  */
 export async function refuseClaim(
   db: Queryable,
@@ -90,7 +89,7 @@ export async function refuseClaim(
 
 /**
  * Finds the log indexes in the transaction $2 whose transfers cannot count for the refund $1. A transfer that pays for
- * a sale or a purchase of this service pays nothing back, even if it goes from the seller to the buyer.
+ * a sale or a purchase of this service is no refund, even if it goes from the seller to the buyer.
  */
 const USED_LOGS = `
   select o.log_index from hand_refunds o where o.tx_hash = $2 and o.log_index is not null
@@ -103,7 +102,7 @@ const USED_LOGS = `
   where r.id = $1 and u.tx_hash = $2 and u.log_index is not null`
 
 /**
- * Returns the log indexes of the events in a transaction that already count as the transfers of other refunds, sales or
+ * Returns the log indexes of a transaction's events that already count as the transfers of other refunds, sales or
  * purchases.
  */
 export async function usedLogs(
@@ -116,7 +115,7 @@ export async function usedLogs(
 
 /**
  * Returns those given nonces whose authorizations pay for sales or purchases of this service. The service knows the
- * authorization of a sale before it records the transfer of the sale.
+ * authorization of a sale before it records the transfer.
  */
 export async function soldNonces(
   db: Queryable,
@@ -136,9 +135,9 @@ export async function soldNonces(
 }
 
 /**
- * Records the transfer of a refund that a seller sent by hand, together with its receipt. When the transfer is recorded
- * for the first time, the function also records an event. @returns false if the transfer already counts for another
- * refund, a sale or a purchase.
+ * Records the transfer of a refund that a seller sent by hand, together with its receipt. For a new transfer, the
+ * function also records an event. @returns false if the transfer already counts for another refund, a sale or a
+ * purchase.
  */
 export function recordHandRefund(
   pool: Pool,
@@ -214,8 +213,8 @@ export async function recordFinalRefunds(db: Queryable, ids: readonly string[]):
 }
 
 /**
- * Records that a reorganisation replaced the blocks that contained refunds sent by hand. A worker process then checks
- * the transactions of these refunds again.
+ * Records that a reorganisation replaced the blocks of refunds that were sent by hand. A worker process then checks
+ * their transactions again.
  */
 export async function checkAnew(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return

@@ -41,7 +41,7 @@ export async function readRefundFacts(
 
 /**
  * Notifies the seller's project that a refund is on the chain. If a purse of this service made the refunded payment,
- * the function also notifies the buyer's project.
+ * the buyer's project is notified too.
  */
 export async function tellRefund(
   db: Queryable,

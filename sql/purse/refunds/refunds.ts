@@ -1,7 +1,7 @@
 /**
- * Stores refunds of payments, which pay money back to the payer. A refund is a transfer out of a purse, or a transfer
+ * Stores refunds of payments. A refund pays money back to the payer. It is a transfer out of a purse, or a transfer
  * that a seller sends by hand and that the chain proves. The sum of the expected, open and spent refunds of a payment
- * never exceeds the amount of the payment.
+ * never exceeds its amount.
  */
 import type { Hex } from 'viem'
 import { newHandRefundId } from '../../../shared/ids.ts'
@@ -31,8 +31,8 @@ export type Refund = {
 }
 
 /**
- * Limits the refunds of one payment. The operator pays the gas of each refund out of a purse, and refunds of a millionth
- * of USDC would cost the seller nothing.
+ * Limits the refunds of one payment. The operator pays the gas of each refund out of a purse, and tiny refunds would
+ * cost the seller nothing.
  */
 export const REFUNDS_MAX = 20
 
@@ -52,10 +52,10 @@ export type Refunded =
 
 /**
  * Pays a part of a payment back to the payer. The block of the payment must be final. The function locks the payment's
- * row, so that the sum of the payment's refunds is exact. If the payment did not go to a purse of the project, the
- * seller must send the refund by hand.
- * @param refund.key is the Idempotency-Key of the refund call. If a call has the same Idempotency-Key as an earlier
- * call, the function finds the first refund.
+ * row, so that the sum of its refunds is exact. If the payment did not go to a purse of the project, the seller must
+ * send the refund by hand.
+ * @param refund.key is the Idempotency-Key of the refund call. A call with the same key as an earlier call finds the
+ * first refund.
  * @param refund.deniedPayees lists the addresses that no purse pays, in lower case.
  * @param refund.dailyGas limits the gas of the purse's calls in a day, unless the project has its own limit.
  */
@@ -89,8 +89,8 @@ export function refundPayment(
       refundOf: paymentId,
     }
     const all = await listRefunds(db, paymentId)
-    // The advisory lock makes refunds with the same Idempotency-Key wait for each other. The lock of the payment's row
-    // does not stop a refund of another payment with the same key.
+    // With the advisory lock, refunds with the same Idempotency-Key wait for each other. The lock of the payment's row
+    // would not stop a refund of another payment with the same key.
     await db.query(
       `select pg_advisory_xact_lock(hashtextextended('refund ' || $1 || ' ' || $2, 0))`,
       [projectId, key],
@@ -199,7 +199,7 @@ export async function listRefunds(db: Queryable, paymentId: string): Promise<Ref
     txHash: row.tx_hash,
     isFinal: row.final_at !== null,
     reason: row.reason,
-    // A refund whose transfer a reorganisation removed from the chain does not show its receipt.
+    // If a reorganisation has removed the transfer of a refund from the chain, the refund does not show its receipt.
     receipt: row.state === 'spent' ? row.receipt : null,
   }))
 }

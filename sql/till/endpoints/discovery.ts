@@ -15,8 +15,8 @@ export type DiscoveredEndpoint = {
   description: string | null
   /**
    * Holds the metadata of the endpoint from the seller, from the OpenAPI document, and from the endpoint's own 402
-   * response. If two sources contradict each other, the seller has precedence over the OpenAPI document, and the
-   * document over the 402 response.
+   * response. In a contradiction, the seller takes precedence over the OpenAPI document, and the document over the 402
+   * response.
    */
   metadata: Metadata & SeenMetadata
   /** Lists the versions of x402 that the last check found in the endpoint's 402 response. */
@@ -29,9 +29,8 @@ export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null
   /**
-   * Holds the words for which the client searches, in lower case. Endpoints that match more search words come first.
-   * The list leaves out endpoints that match no search word. Null means that the list contains all endpoints, oldest
-   * first.
+   * Holds the words for which the client searches, in lower case. Endpoints that match more words come first, and
+   * endpoints that match none are left out. Null means that the list contains all endpoints, oldest first.
    */
   words: readonly string[] | null
   type: ResourceType | null
@@ -49,8 +48,8 @@ export type DiscoveryFilter = {
 
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
-// Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. Claims
-// of a payer have no effect on the public list. If the 402 response of an endpoint names only payTo addresses of other
+// Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. What a
+// payer claims has no effect on this list. If the 402 response of an endpoint names only payTo addresses of other
 // sellers, the endpoint belongs to another seller. For an MCP tool, and for an endpoint that an earlier version
 // checked, no payTo addresses are stored.
 const LISTED = `
@@ -74,8 +73,8 @@ const LISTED = `
     and (not $8 or m.metadata ?| array['input', 'bazaar'])`
 
 /**
- * Returns one page of the public list of endpoints, and the number of endpoints in the whole list. The function uses one
- * database connection at a time, because strangers read the public list.
+ * Returns one page of the public list of endpoints, and the number of endpoints in the whole list. The function uses
+ * one database connection at a time, because anybody may read the public list.
  */
 export async function discoverEndpoints(
   db: Queryable,

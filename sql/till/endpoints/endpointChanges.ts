@@ -21,7 +21,7 @@ export class TooManyEndpointsError extends Error {}
 /** Reports that the caller asked for a webhook secret for an endpoint that has no webhook URL. */
 export class SecretWithoutWebhookError extends Error {}
 
-/** Describes a change of a seller's endpoint. Absent fields of the change stay unchanged. */
+/** Describes a change of a seller's endpoint. Fields that are absent stay as they are. */
 export type EndpointChange = {
   urlPattern?: string
   priceAtomic?: bigint
@@ -35,8 +35,8 @@ export type EndpointChange = {
   active?: boolean
   metadata?: MetadataChange
   /**
-   * Holds the URL of the endpoint's OpenAPI document. The value null removes the OpenAPI document, and all metadata
-   * that a worker process has read from the document.
+   * Holds the URL of the endpoint's OpenAPI document. The value null removes the document, and all metadata that a
+   * worker process has read from it.
    */
   openApiUrl?: string | null
 }
@@ -46,7 +46,7 @@ export type MetadataChange = { [Part in keyof Metadata]?: Metadata[Part] | null 
 
 /**
  * Describes an endpoint after a change. The field `newSecret` holds the endpoint's new webhook secret, which no other
- * API response shows. A null `newSecret` means that the webhook secret is unchanged.
+ * API response shows. Null means that the secret is unchanged.
  */
 export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
 
@@ -60,8 +60,8 @@ const changedParts = (change: MetadataChange = {}) => {
 
 /**
  * Registers an endpoint (a resource with a price), or changes the existing endpoint for the same resource, and queues
- * the verification of the endpoint. The function locks the project's row, so that concurrent calls create only one
- * endpoint and respect ENDPOINTS_MAX.
+ * its verification. The function locks the project's row. Therefore concurrent calls create only one endpoint and
+ * respect ENDPOINTS_MAX.
  * @returns null if the project is deleted.
  * @throws {TooManyEndpointsError} {SecretWithoutWebhookError}
  */
@@ -196,7 +196,8 @@ async function changeEndpoint(
       change.openApiUrl ?? null,
     ],
   )
-  // The check of the endpoint reads the OpenAPI document again, and so restores the metadata that the SQL has deleted.
+  // The check of the endpoint reads the OpenAPI document again. In this way, it restores the metadata that the SQL has
+  // deleted.
   if (typeof change.openApiUrl === 'string' || (clearsSeen && before.has_seen)) {
     await queueEndpointCheck(db, id)
   }
@@ -217,8 +218,7 @@ export async function rotateWebhookSecret(
 }
 
 /**
- * Deletes an endpoint and aborts its pending webhook deliveries. The function keeps the row of the endpoint, because
- * payments refer to the endpoint.
+ * Deletes an endpoint and aborts its pending webhook deliveries. The row stays, because payments refer to the endpoint.
  */
 export async function deleteEndpoint(
   pool: Pool,

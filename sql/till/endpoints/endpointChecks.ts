@@ -81,8 +81,8 @@ export async function queueEndpointCheck(db: Queryable, endpointId: string): Pro
 }
 
 /**
- * Queues a check of each endpoint of a project. The last checks compared the 402 responses of the endpoints with a
- * former payTo address.
+ * Queues a check of each endpoint of a project, because the project has a new payTo address. The last checks compared
+ * the 402 responses with the former address.
  */
 export async function queueChecksOfProject(db: Queryable, projectId: string): Promise<void> {
   await db.query(
@@ -113,11 +113,10 @@ export function checkEndpointAnew(
 }
 
 /**
- * Queues a check of an endpoint after the service had to refuse to make an x402 challenge for the endpoint. The
- * function queues at most one check of the endpoint in `pauseMs` milliseconds. If another check of the endpoint already
- * waits, the function queues no further check.
- * @returns the milliseconds until the function may queue the next check. The result 0 means that a check of the
- * endpoint is queued, or that the endpoint is deleted.
+ * Queues a check of an endpoint after the service had to refuse an x402 challenge for it. The function queues at most
+ * one check in `pauseMs` milliseconds. If another check already waits, the function queues no further one.
+ * @returns the milliseconds until the function may queue the next check. The result 0 means that a check is queued, or
+ * that the endpoint is deleted.
  */
 export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {
   return transaction(pool, async (db) => {
@@ -140,8 +139,8 @@ export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): P
 }
 
 /**
- * Records that a worker process begins to request the URL of an endpoint. @returns the time of the beginning, which
- * differs from the beginning of every other check of this endpoint. Returns null if the endpoint does not exist.
+ * Records that a worker process begins to request the URL of an endpoint. @returns the time of the beginning, which is
+ * different for each check of this endpoint. Returns null if the endpoint does not exist.
  */
 export async function startEndpointCheck(db: Queryable, id: string): Promise<Date | null> {
   const { rows } = await db.query<{ started_at: Date }>(

@@ -9,8 +9,8 @@ export type EndpointTrial = {
   state: TrialState
   buy: boolean
   /**
-   * Holds the x402 challenge of the endpoint. The x402 challenge contains x402Version and accepts, and in version 2
-   * also resource and extensions.
+   * Holds the x402 challenge of the endpoint. It contains x402Version and accepts, and in version 2 also resource and
+   * extensions.
    */
   challenge: Record<string, unknown> | null
   /** Holds the HTTP status of the endpoint's last response. */
@@ -81,7 +81,7 @@ export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promis
 
 /**
  * Describes an unfinished trial of an endpoint, with the data that the worker process needs. The field `payment` holds
- * a payment that an earlier attempt of the trial's job has signed.
+ * a payment that an earlier attempt of the job has signed.
  */
 export type DueTrial = {
   id: string

@@ -206,8 +206,8 @@ export async function findUrlToVerify(db: Queryable, id: string): Promise<UrlToV
 }
 
 /**
- * Records the result of an endpoint's verification, unless the URL of the endpoint has changed in the meantime, or a
- * later check has begun.
+ * Records the result of an endpoint's verification. It records nothing if the URL of the endpoint has changed in the
+ * meantime, or a later check has begun.
  * @returns the time of the record, or null if nothing was recorded.
  */
 export async function recordVerification(
@@ -215,7 +215,7 @@ export async function recordVerification(
   verdict: {
     id: string
     url: string
-    /** Holds the beginning of the check. If it is absent, no check ran, and the result is always recorded. */
+    /** Holds the beginning of the check. If it is absent, no check ran, and the function always records the result. */
     startedAt?: Date
     status: VerificationStatus
     detail: string
@@ -244,8 +244,8 @@ export async function recordVerification(
 }
 
 /**
- * Records the metadata that a worker process read from an endpoint's OpenAPI document. The function records nothing if
- * the endpoint now names another OpenAPI document, or if a later check has recorded its verification.
+ * Records the metadata that a worker process read from an endpoint's OpenAPI document. It records nothing if the
+ * endpoint now names another document, or if a later check has recorded its verification.
  * @param checkedAt is the time at which the check recorded its verification.
  */
 export async function recordOpenApi(

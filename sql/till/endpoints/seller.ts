@@ -51,7 +51,7 @@ export type WantedSale = { projectId: string; matchKey: string }
 
 /**
  * Describes the endpoint through which a seller sells a resource. The field `metadata` describes the endpoint's HTTP
- * method and input, as the x402 challenge does.
+ * method and input. The x402 challenge holds the same description.
  */
 type SoldEndpoint = {
   id: string
@@ -64,8 +64,8 @@ export type Sale = {
   /** Holds the seller of the resource, in the form of {@link findSeller}. */
   seller: SellerRow | null
   /**
-   * Holds the seller's registered endpoint for the resource. Null means that the seller has registered no endpoint for
-   * the resource, or has deleted the endpoint.
+   * Holds the seller's registered endpoint for the resource. Null means that the seller has registered none, or has
+   * deleted it.
    */
   endpoint: SoldEndpoint | null
   isSoldByAnother: boolean
@@ -77,7 +77,7 @@ export type Sale = {
  */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
-  // The query reads equal items of `wanted` only once, because many concurrent payments may be for the same resource.
+  // The query reads equal items of `wanted` only once. Many concurrent payments may be for the same resource.
   const distinct = [...new Map(wanted.map((sale) => [keyOf(sale), sale])).values()]
   const { rows } = await db.query<
     SellerColumns & {

@@ -21,8 +21,8 @@ export type Activity = {
   /** Sums up the payments from addresses of the project itself. */
   own: Income
   /**
-   * Sums up the refunds in the time range, even if the refunded payment is older than the time range. The sums of the
-   * payments do not subtract these refunds.
+   * Sums up the refunds in the time range, even of older payments. The sums of the payments do not subtract these
+   * refunds.
    */
   refunded: Income
 }

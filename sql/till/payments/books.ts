@@ -30,10 +30,9 @@ export type BookEntry = {
   /** Tells whether the block of the transfer is final. */
   isFinal: boolean
   /**
-   * If the service's gas wallet paid the transaction fee, holds the part of the fee that belongs to the book entry.
-   * Each part is a whole number of wei, and the parts of one transaction add up to the transaction fee. The fee is null
-   * if somebody else sent the transaction, or if the transaction also contained calls of purses. The fee is also null
-   * if an older release recorded the transaction.
+   * Holds the part of the transaction fee that belongs to the book entry, if the service's gas wallet paid the fee.
+   * Each part is a whole number of wei, and the parts of one transaction add up to its fee. The fee is null if somebody
+   * else sent the transaction, if the transaction also contained calls of purses, or if an older release recorded it.
    */
   feeWei: bigint | null
 }
@@ -44,8 +43,8 @@ export type BookCursor = { settledAt: Date; row: bigint }
 const AFTER = '> ($4, $5::bigint)'
 
 /**
- * The SQL query limits the number of entries of each kind separately, so that PostgreSQL finds the first entries of
- * each kind by an index.
+ * The SQL query limits the number of entries of each kind separately. In this way, PostgreSQL finds the first entries
+ * of each kind by an index.
  */
 const PARTS = {
   payments: `

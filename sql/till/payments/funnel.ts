@@ -48,16 +48,16 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
 }
 
 /**
- * Holds the counts of the steps from x402 challenges to settled payments, which form one row of the statistics. A
- * payment counts on the day on which the service claimed the payment.
+ * Holds one row of the statistics: the counts of the steps from x402 challenges to settled payments. A payment counts
+ * on the day on which the service claimed it.
  */
 export type FunnelSums = {
   challenges: number
   /** Counts the payment attempts that the service refused before it claimed a payment. */
   refused: number
   /**
-   * Counts the payments that the service claimed (stored for settlement). The service claims a payment only if the
-   * payment's signature is valid and the payer's balance is sufficient.
+   * Counts the payments that the service claimed (stored for settlement). It claims a payment only if the signature is
+   * valid and the payer's balance is sufficient.
    */
   claimed: number
   settled: number

@@ -12,8 +12,8 @@ import {
 import { findClaim } from './payments.ts'
 
 /**
- * Describes a check that compares a payment authorization with the state of the chain. After the check, the service
- * either claims the authorization (stores it as a payment) or only reports the result.
+ * Describes a check that compares a payment authorization with the chain. After the check, the service either claims
+ * the authorization (stores it as a payment) or only reports the result.
  */
 export type NewCheck = {
   /** Holds the id of the payment check, from `newCheckId`. */
@@ -22,8 +22,8 @@ export type NewCheck = {
   /** Tells whether the service claims the authorization (stores it as a payment) after the check has passed. */
   claims: boolean
   /**
-   * Holds the reason for a refusal. The service refuses the payment with this reason if the payer's address has no
-   * contract code. Null means that the service has verified the payer's own signature.
+   * Holds the reason for a refusal if the payer's address has no contract code. Null means that the service has
+   * verified the payer's own signature.
    */
   reasonWithoutCode: X402Reason | null
 }
@@ -33,8 +33,8 @@ export type Check = Omit<NewCheck, 'claim'> & {
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
   /**
-   * Holds the id of the payment that has claimed the authorization (the stored payment with this authorization). The
-   * payment with this authorization may be older than this check.
+   * Holds the id of the payment that has claimed the authorization (the stored payment with this authorization). This
+   * payment may be older than the check.
    */
   paymentId: string | null
   /** Holds the milliseconds since the check was stored, by the clock of the database. */
@@ -121,7 +121,7 @@ export async function passCheck(
   } catch (error) {
     if (!isBudgetRace(error)) throw error
     // The first attempt to claim the authorization may fail because a concurrent claim has used up the project's daily
-    // limit. The second attempt to claim the authorization then sees that the daily limit is used up.
+    // limit. The second attempt then sees this.
     await pass(pool, check, limits)
   }
 }

@@ -33,8 +33,8 @@ export type Payment = Transfer & {
   contradictionCount: number
   revertCount: number
   /**
-   * Holds the hash of the transaction that settled the payment. While the state of the payment is `verified`, `txHash`
-   * holds the hash of the newest signed transaction for the payment.
+   * Holds the hash of the transaction that settled the payment. While the payment's state is `verified`, this is the
+   * hash of its newest signed transaction.
    */
   txHash: Hex | null
   /**
@@ -183,8 +183,8 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
 }
 
 /**
- * Identifies an authorization (EIP-3009) by its chain, token, payer and nonce. The database accepts each combination of
- * chain, token, payer and nonce only once.
+ * Identifies an authorization (EIP-3009) by its chain, token, payer and nonce. The database accepts each combination
+ * only once.
  */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 

@@ -11,9 +11,9 @@ import { keptKey } from '../../keyring/keptKey.ts'
 const FILE = 'receipt-signing-key'
 
 /**
- * Returns the seeds of the keys that sign payment receipts. The first seed of the list belongs to the current signing
- * key. The seeds come from RECEIPT_SIGNING_KEYS, or from the generated seed in DATA_DIR. In production the
- * configuration requires RECEIPT_SIGNING_KEYS.
+ * Returns the seeds of the keys that sign payment receipts. The first seed belongs to the current signing key. The
+ * seeds come from RECEIPT_SIGNING_KEYS, or from the generated seed in DATA_DIR. In production, the configuration
+ * requires RECEIPT_SIGNING_KEYS.
  */
 export function receiptSeeds(
   config: Pick<Config, 'receiptSeeds' | 'dataDir' | 'production'>,
@@ -23,8 +23,8 @@ export function receiptSeeds(
 }
 
 /**
- * Publishes the public keys of a worker process that signs payment receipts, and marks the current signing key. Receipt
- * keys that the operator removes from the settings stay published.
+ * Publishes the public keys of a worker process that signs payment receipts, and marks the current signing key. Keys
+ * that the operator removes from the settings stay published.
  * @param keys lists the current signing key first.
  */
 export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[]): Promise<void> {

@@ -72,9 +72,8 @@ export const claimRecord = (claim: NewClaim) => ({
 export type ClaimRecord = ReturnType<typeof claimRecord>
 
 /**
- * Locks the names that payers gave to payments, because two unique indexes together decide whether a payment with a
- * name can be stored. All batches of claims take the locks on names in the same order, so that two batches cannot
- * deadlock.
+ * Locks the names that payers gave to payments. Two unique indexes together decide whether a payment with a name can be
+ * stored. All batches of claims lock the names in the same order, so that two batches cannot deadlock.
  */
 const LOCK_NAMES = `
   select pg_advisory_xact_lock(n.name) from (
@@ -112,11 +111,11 @@ const CLAIM = `
 
 /**
  * Claims payment authorizations (stores them as payments), and queues their settlement. Concurrent claims of one
- * authorization create only one payment, even if the claims contain different forms of the same signature. One SQL
- * statement stores all claims without a name.
- * @returns a boolean for each claim, in the order of the claims. The boolean is true if the function has claimed the
- * authorization. The boolean is false if another payment already has the authorization or the name. The boolean is also
- * false if the project is deleted or has reached its daily limit.
+ * authorization create only one payment, even with different forms of the same signature. One SQL statement stores all
+ * claims without a name.
+ * @returns a boolean for each claim, in the order of the claims. True means that the function has claimed the
+ * authorization. False means that another payment already has the authorization or the name, or that the project is
+ * deleted or has reached its daily limit.
  */
 export async function claimPayments(
   pool: Pool,
@@ -128,8 +127,8 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // If the caught error means that a concurrent claim has used up the project's daily limit, a batch of several
-    // claims throws the error. The batcher then tries each claim separately.
+    // If a concurrent claim has used up the project's daily limit, a batch of several claims throws the error. The
+    // batcher then tries each claim separately.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }
@@ -212,8 +211,8 @@ const TAKE_GRANTS = `
 /**
  * Marks settled payments as redeemed in one SQL statement, and stores the responses under the callers' idempotency
  * keys.
- * @returns a boolean for each request, in the order of the requests. The boolean is true if the request has redeemed
- * the payment. The boolean is false if an earlier request has redeemed the payment, or if the payment is not settled.
+ * @returns a boolean for each request, in the order of the requests. True means that the request has redeemed the
+ * payment. False means that an earlier request has done so, or that the payment is not settled.
  */
 export async function takeGrants(
   db: Queryable,

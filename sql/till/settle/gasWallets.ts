@@ -9,8 +9,8 @@ export type SignedTransaction = {
   hash: Hex
   nonce: bigint
   /**
-   * Lists the payments that the transaction settles. A transaction that settles several payments is called a group
-   * transaction. A transaction that settles no payment calls a contract, or only uses up a nonce.
+   * Lists the payments that the transaction settles. A transaction for several payments is called a group transaction.
+   * A transaction for no payment calls a contract, or only uses up a nonce.
    */
   paymentIds: readonly string[]
   raw: Hex
@@ -26,8 +26,8 @@ export type SignedTransaction = {
 }
 
 /**
- * Registers a gas wallet, or raises the wallet's next nonce to the number of the wallet's transactions on the chain.
- * The nonce in the database may be too low, because another program with the wallet's key may have sent transactions.
+ * Registers a gas wallet, or raises its next nonce to the number of its transactions on the chain. The nonce in the
+ * database may be too low, because another program with the wallet's key may have sent transactions.
  * @returns the nonce that the gas wallet assigns to its next transaction.
  */
 export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
@@ -42,15 +42,15 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
 }
 
 /**
- * Assigns nonces to signed transactions, and stores all of these transactions in one database transaction before the
- * first sending. Therefore a crash never loses the hash of a sent transaction, and never leaves an assigned nonce
- * without a stored transaction. The function skips a payment that already has an open transaction or is not `verified`.
+ * Assigns nonces to signed transactions, and stores all of them in one database transaction before the first sending.
+ * Therefore a crash never loses the hash of a sent transaction, and never leaves an assigned nonce without a stored
+ * transaction. The function skips a payment that already has an open transaction or is not `verified`.
  * @param parcels lists the payments of each transaction.
  * @param lone maps each payment of a contract wallet to the hash of the wallet's code. If a transaction is already open
- * for a wallet's code, the function also skips payments of other wallets with the same code.
- * @param sign is a function that runs once for each parcel (the payments of one transaction). The function gets the
- * payments that have no open transaction. The function `sign` must not wait for anything except cryptography, because
- * the gas wallet is locked while `sign` runs.
+ * for this code, the function also skips payments of other wallets with the same code.
+ * @param sign is a function that runs once for each parcel (the payments of one transaction) and gets its payments
+ * without an open transaction. It must not wait for anything except cryptography, because the gas wallet is locked
+ * meanwhile.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
@@ -67,8 +67,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // A separate SQL statement finds those payments that have no open transaction. This statement also sees
-    // transactions that another process stored while this process waited for the lock of the gas wallet.
+    // A separate SQL statement finds those payments that have no open transaction. It also sees transactions that
+    // another process stored while this process waited for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `
@@ -134,8 +134,8 @@ async function insertNext(
  * Stores a transaction for a nonce that is already assigned: a replacement with a higher fee, or a transaction that
  * fills a nonce gap.
  * @param replaces is the hash of the replaced open transaction. Null means that the nonce has no open transaction.
- * @returns false if the nonce is unassigned, or if another transaction has taken the nonce in the meantime. If the
- * function returns false, the function has changed nothing.
+ * @returns false if the nonce is unassigned, or if another transaction has taken it in the meantime. The function then
+ * has changed nothing.
  */
 export async function storeForNonce(
   pool: Pool,
@@ -159,7 +159,7 @@ export async function storeForNonce(
 }
 
 /**
- * Locks code hashes of contract wallets until the end of the database transaction, so that no other process stores a
+ * Locks code hashes of contract wallets until the end of the database transaction. Meanwhile, no other process stores a
  * transaction for wallets with the same code.
  */
 async function lockCodes(db: Queryable, codes: readonly Hex[]): Promise<void> {
@@ -218,7 +218,7 @@ async function insertTransactions(
 }
 
 /**
- * Describes the RPC node's response to a sent transaction. A null `error` means that the RPC node accepted the
+ * Describes the RPC node's response to a sent transaction. Null in `error` means that the node accepted the
  * transaction.
  */
 export type BroadcastResult = { hash: Hex; error: string | null }

@@ -3,7 +3,7 @@ import type { WalletId } from './gasWallets.ts'
 
 /**
  * Finds the gaps in the nonces of a gas wallet, lowest first. A gap is an assigned nonce that is unused on the chain
- * and has no open transaction.
+ * and has no open transaction. It blocks all later transactions of the wallet.
  */
 export async function findGaps(
   db: Queryable,

@@ -15,10 +15,9 @@ export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 /**
  * Checks the daily limits, as a part of the SQL statement that claims payments (`with budgets as …, affordable as …`).
  * The query `affordable` returns the ids of those claims in $1 that stay within the limits $2 (settlements) and $3
- * (gas). A project's own limits replace the limits $2 and $3. If an authorization is already claimed, or if the project
- * presents the authorization twice in $1, the second claim makes no payment and does not count towards a limit. The
- * same holds if a payer gives the same name to a second payment. A name never contains a blank. Therefore the SQL can
- * count a claim without a name by its id and a blank.
+ * (gas). A project's own limits replace $2 and $3. A second claim of an authorization, or a second payment with the
+ * same name, makes no payment and does not count. A name never contains a blank. Therefore the SQL can count a claim
+ * without a name by its id and a blank.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -55,7 +54,7 @@ export const AFFORDABLE = `
 
 /**
  * Adds new claims to the daily counts, as a part of the SQL statement that claims payments (`with counted as …`). The
- * SQL adds the number of rows in `claimed` to the project's count of claims for the present UTC day.
+ * SQL adds the number of rows in `claimed` to the project's count for the current UTC day.
  */
 export const COUNTED = `
   counted as (
@@ -70,8 +69,8 @@ export const COUNTED = `
   )`
 
 /**
- * Tells whether an error means that a concurrent claim has used up the daily limit of a project. If an SQL statement
- * fails with this error, the statement has stored nothing.
+ * Tells whether an error means that a concurrent claim has used up the daily limit of a project. The failed statement
+ * has then stored nothing.
  */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'
@@ -97,9 +96,8 @@ export async function isBudgetUsedUp(
 
 /**
  * Adds the gas of mined transactions to the daily gas counts of their projects. Each transaction counts only once, even
- * if several processes record the transaction. The payments of a group transaction share the gas of the transaction.
- * The caller must have locked the transactions, and must call `countGas` in the database transaction that records them
- * as mined.
+ * if several processes record it. The payments of a group transaction share its gas. The caller must have locked the
+ * transactions, and must call `countGas` in the database transaction that records them as mined.
  */
 export async function countGas(
   db: Queryable,
@@ -142,8 +140,8 @@ export async function countGas(
 }
 
 /**
- * Returns the use of the daily limits by all projects in the present UTC day. The field `share` is the largest fraction
- * of a daily limit that any project has used, from 0 to 1.
+ * Returns how far all projects have used up their daily limits in the current UTC day. The field `share` is the largest
+ * fraction of a limit that any project has used, from 0 to 1.
  */
 export async function readBudgetUse(
   db: Queryable,

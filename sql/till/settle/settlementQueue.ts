@@ -3,26 +3,27 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
- * Holds how long a payment is reserved for the settler (a worker process that settles payments) that took the payment.
- * After TAKEN, another settler may take the payment, because the first settler may have crashed. If the first settler
- * is only slow, the two settlers still store only one transaction.
+ * Holds how long a payment is reserved for the settler (a worker process that settles payments) that took it. After
+ * TAKEN, another settler may take it, because the first may have crashed. If the first settler is only slow, the two
+ * settlers still store only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
 /**
- * Limits how many waiting payments one query considers when the query shares a batch fairly between projects. If more
- * payments wait, the next query considers the payments after these, so that one project’s backlog hides no payment.
+ * Limits how many waiting payments one query considers when it shares a batch fairly between projects. If more payments
+ * wait, the next query considers the payments after these. Therefore many payments of one project hide no payment of
+ * another.
  */
 const WINDOW_MAX = 20_000
 
-/** Names the newest payment that a query has considered. The next query considers the payments after this payment. */
+/** Names the newest payment that a query has considered. The next query considers the payments after it. */
 export type WaitingCursor = { createdAt: Date; id: string }
 
 /**
  * Holds the SQL condition under which a verified payment, with the table alias `p`, must be settled in its own
- * transaction. A payment needs its own transaction if it reverted, or if its payer made a group transaction (for
- * several payments) revert. A payment also needs its own transaction if a contract wallet signed it, or if the settler
- * must deploy the wallet. A signature of 65 bytes comes from an ordinary account, unless the payer's address has
- * contract code. The settler asks the chain whether the payer's address has contract code.
+ * transaction. This is the case if the payment reverted, or if its payer made a group transaction (for several
+ * payments) revert. It is also the case if a contract wallet signed the payment, or if the settler must deploy the
+ * wallet. A signature of 65 bytes comes from an ordinary account, unless the payer's address has contract code. The
+ * settler asks the chain for this code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -33,9 +34,9 @@ const MAY_BE_TAKEN = `
   p.state = 'verified' and (p.settle_after is null or p.settle_after <= clock_timestamp() or p.id = any ($2))`
 
 /**
- * Takes waiting verified payments for one settler. The projects get their places in the batch in rotation, so that each
- * waiting project gets one payment before any project gets a second payment. While several projects wait, no project
- * gets more payments than the limit for one project.
+ * Takes waiting verified payments for one settler (a worker process that settles payments). The projects take turns, so
+ * that each waiting project gets one payment before any project gets a second one. While several projects wait, no
+ * project gets more payments than the limit for one project.
  * @param room.grouped limits the number of taken payments that may share a transaction, in total and for one project.
  * The field `room.alone` sets the same limits for payments that need their own transaction.
  * @param own lists payments that the caller took earlier and has not finished.
@@ -137,16 +138,15 @@ export async function takeWaiting(
 export const REORGANISATION_SECONDS = 30
 
 /**
- * Describes a verified payment that the settler (a worker process that settles payments) did not take when the job of
- * the payment ran.
+ * Describes a verified payment that the settler (a worker process that settles payments) did not take when the
+ * payment's job ran.
  */
 export type Untaken = {
   id: string
   /**
-   * Tells the state of the payment's transaction. The state `waiting` means that the payment has no transaction in
-   * progress. The state `sent` means that the RPC node has accepted a transaction for the payment. The state `open`
-   * means that a transaction is in progress, but that the RPC node has not accepted the transaction, or that the
-   * authorization has expired.
+   * Tells the state of the payment's transaction. The state `waiting` means that no transaction is in progress. The
+   * state `sent` means that the RPC node has accepted a transaction. The state `open` means that a transaction is in
+   * progress, but the RPC node has not accepted it, or the authorization has expired.
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
@@ -195,8 +195,8 @@ export async function findUntaken(
 }
 
 /**
- * Queues the settlement job of a payment. The new settlement job replaces a waiting job of the same payment. If `runAt`
- * is null, the settlement job is due at once, even if a settler has taken the payment.
+ * Queues the settlement job of a payment, in place of a waiting job of the same payment. If `runAt` is null, the job is
+ * due at once, even if a settler (a worker process that settles payments) has taken the payment.
  */
 export async function queueSettlement(
   db: Queryable,
@@ -219,7 +219,7 @@ export async function queueSettlement(
 
 /**
  * Queues settlement jobs for payments that a group transaction (for several payments) should have settled but did not
- * transfer. From now on, each of these payments gets its own transaction.
+ * transfer. From now on, each of them gets its own transaction.
  */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   if (paymentIds.length === 0) return
@@ -242,7 +242,7 @@ export async function postponePayments(
     paymentId: string
     trouble: string
     /**
-     * Tells whether two simulations of the payment contradict each other. If so, the payment needs its own transaction
+     * Tells whether two simulations of the payment contradict each other. The payment then needs its own transaction
      * from now on.
      */
     isContradicted: boolean
@@ -265,8 +265,8 @@ export async function postponePayments(
 }
 
 /**
- * Finds verified payments that have no settlement job, or a job that failed for good. A verified payment has no
- * settlement job if its authorization has expired, or if a process crashed before it stored an open transaction.
+ * Finds verified payments that have no settlement job, or a job that failed for good. A job is missing if the
+ * authorization has expired, or if a process crashed before it stored an open transaction.
  */
 export async function findIdlePayments(
   db: Queryable,
@@ -288,8 +288,8 @@ export async function findIdlePayments(
 }
 
 /**
- * Sets how long each payment of a payer gets a separate transaction after a payment of this payer has made a group
- * transaction revert.
+ * Sets how long each payment of a payer gets a separate transaction after one of them has made a group transaction
+ * revert.
  */
 const LONE = "interval '1 day'"
 

@@ -83,14 +83,12 @@ const paymentEvent = (row: EventRow): NewEvent => ({
 
 /**
  * Records the settlement of payments in one database transaction: the state, the receipt and the webhook delivery of
- * each payment. The function also notifies callers that wait for the settled payments. A payment that settles again
- * after a reorganisation causes no second webhook. A payment keeps its receipt if the same transaction settles the
- * payment again after a reorganisation.
- * @param mined lists the transactions that settled the payments. Other transactions with the nonces of the mined
- * transactions can no longer be mined, and the function marks them as void.
- * @param apart lists the payments that a group transaction (for several payments) should have settled but whose money
- * the transaction did not transfer. The service then examines each of these payments, and sends each payment in its own
- * transaction.
+ * each payment. The function also notifies callers that wait for these payments. After a reorganisation, a payment that
+ * settles again causes no second webhook. It keeps its receipt if the same transaction settles it again.
+ * @param mined lists the transactions that settled the payments. No other transaction with the same nonce can be mined
+ * any more, so the function marks such transactions as void.
+ * @param apart lists the payments that a group transaction (for several payments) should have settled but did not
+ * transfer. The service then examines each of them, and sends it in its own transaction.
  * @param spoilers lists payers who made a group transaction (for several payments) revert. For a day, the service sends
  * each payment of these payers in a separate transaction.
  */
@@ -239,10 +237,10 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 
 /**
  * Ends a payment without a transfer on the chain. Callers use `failPayment` only if the authorization can never be
- * settled, because the failure of the payment is final. A payment with an open transaction does not fail, because
- * another process may have sent this transaction after the caller judged the payment.
+ * settled. A payment with an open transaction does not fail, because another process may have sent this transaction
+ * after the caller judged the payment.
  * @param failure.cannotPay is true if no open transaction can take the money any more, for example after the expiry.
- * Then the payment also fails with an open transaction.
+ * The payment then fails even with an open transaction.
  * @param alongside is a function that runs in the same database transaction, but only if this call of `failPayment`
  * ends the payment.
  */
@@ -259,7 +257,7 @@ export async function failPayment(
 ): Promise<void> {
   const { paymentId, stage, reason, detail, cannotPay = false } = failure
   await transaction(pool, async (db) => {
-    // Another process stores a transaction under this lock, so the later statement sees this transaction.
+    // Another process stores a transaction under this lock. Therefore the later statement sees this transaction.
     await db.query('select from payments where id = $1 for no key update', [paymentId])
     const { rows } = await db.query<EventRow>(
       `update payments p set state = 'failed', failure_stage = $2, failure_reason = $3, failure_detail = $4,

@@ -10,10 +10,9 @@ const WAIT = "interval '6 hours'"
 export type PayerCode = { payer: string; code: Hex | null }
 
 /**
- * Tells for each payer, in the given order, whether the payer must wait because an earlier payment has reverted on the
- * chain. While a wallet is suspended, all wallets with the same code must wait, unless wallets at two addresses have
- * already paid with this code. Without this exception, the owner of one proxy contract could stop all wallets that use
- * the same product.
+ * Tells for each payer, in the given order, whether it must wait because an earlier payment has reverted on the chain.
+ * All wallets with the code of a suspended wallet must wait, unless wallets at two addresses have already paid with
+ * this code. Without this exception, the owner of one proxy contract could stop all wallets of the same product.
  */
 export async function findSuspended(
   db: Queryable,
@@ -40,8 +39,7 @@ export async function findSuspended(
 }
 
 /**
- * Returns those given wallet codes that have never paid, and those given codes that are not proven and have an open
- * transaction now.
+ * Returns the given wallet codes that have never paid, and those of them that have an open transaction now.
  */
 export async function findUnprovenUnderWay(
   db: Queryable,

@@ -95,7 +95,7 @@ export async function recordFinal(db: Queryable, paymentIds: readonly string[]):
  */
 export type MovedPayment = SettledBy & BlockRef & { logIndex: number }
 
-/** Records the new blocks of settled payments after a reorganisation moved their transactions to new blocks. */
+/** Records the new blocks of settled payments after a reorganisation moved their transactions. */
 export async function recordMoved(db: Queryable, moved: readonly MovedPayment[]): Promise<void> {
   if (moved.length === 0) return
   await db.query(
@@ -113,8 +113,8 @@ export async function recordMoved(db: Queryable, moved: readonly MovedPayment[])
 }
 
 /**
- * Undoes settlements after a reorganisation removed their blocks. Each payment of an undone settlement is `verified`
- * again, and the service sends its signed transaction again unchanged.
+ * Undoes settlements after a reorganisation removed their blocks. Each payment becomes `verified` again, and the
+ * service sends its signed transaction again unchanged.
  */
 export async function recordReorganised(pool: Pool, undone: readonly SettledBy[]): Promise<void> {
   await transaction(pool, async (db) => {

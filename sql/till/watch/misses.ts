@@ -4,9 +4,9 @@ import { queueSettlement, sendAlone } from '../settle/settlementQueue.ts'
 import { lockTransactions, type MinedTransaction, markMined } from '../settle/settlements.ts'
 
 /**
- * Records transactions that reverted and transactions that were displaced, and queues the payments of these
- * transactions again. If a group transaction (for several payments) reverted, each of its payments gets its own
- * transaction. The revert of a group transaction does not count as a revert of its payments.
+ * Records transactions that reverted or were displaced, and queues their payments again. If a group transaction (for
+ * several payments) reverted, each of its payments gets its own transaction. This revert does not count as a revert of
+ * the single payments.
  * @param displaced lists the hashes of transactions that can never be mined, because other transactions used their
  * nonces.
  */

@@ -111,8 +111,8 @@ export async function findDeployingPayers(
 }
 
 /**
- * Finds those open transactions whose nonce is already used on the chain. For each of these nonces, a block contains
- * either the open transaction or another transaction with the same nonce.
+ * Finds those open transactions whose nonce is already used on the chain. A block then contains either this transaction
+ * or another one with the same nonce.
  */
 export async function findUsedNonces(
   db: Queryable,
