@@ -18,9 +18,7 @@ export type PoolOptions = {
   name: string
   /** Holds the maximum duration of each SQL statement on the connections of the pool, in milliseconds. 0 means no limit. */
   statementTimeoutMs?: number
-  /**
-   * Logs idle database connections that break. When the pool needs such a connection, it opens a new one.
-   */
+  /** Logs idle database connections that break. When the pool needs such a connection, it opens a new one. */
   log?: Pick<Logger, 'debug'>
 }
 

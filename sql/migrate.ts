@@ -102,9 +102,7 @@ async function apply(client: pg.Client, folder: string, name: string): Promise<v
 const ONLINE = '-- online:'
 const RECORD = 'insert into migrations (name) values ($1)'
 
-/**
- * Applies an online migration. The build of an index waits for older transactions, but does not block newer ones.
- */
+/** Applies an online migration. The build of an index waits for older transactions, but does not block newer ones. */
 async function applyOnline(client: pg.Client, text: string, name: string): Promise<void> {
   await dropHalfBuilt(client, text)
   for (const statement of text.split(/;\s*$/m)) {

@@ -147,9 +147,7 @@ function toView(entry: AuditEntry) {
   }
 }
 
-/**
- * Sets the maximum number of audit log entries that one call counts. A project may have millions of entries.
- */
+/** Sets the maximum number of audit log entries that one call counts. A project may have millions of entries. */
 const COUNTED_MAX = 100_000
 const Counts = t.Object({}, { additionalProperties: t.Integer() })
 const Stats = t.Object({

@@ -40,9 +40,7 @@ import {
 } from './projectDocs.ts'
 import { projectExportRoutes } from './projectExportRoutes.ts'
 
-/**
- * Serves the management of projects. Each route has two paths, because some clients call a project an identity.
- */
+/** Serves the management of projects. Each route has two paths, because some clients call a project an identity. */
 export const projectRoutes = (services: Services) =>
   new Elysia()
     .use(routes(services, 'projects'))

@@ -65,9 +65,7 @@ type PaymentEvent = Partial<{
   network: string
   payerAddress: string
   resourceUrl: string
-  /**
-   * Tells who named the paid resource. The value `payer` means that only the payer named it, and not the seller.
-   */
+  /** Tells who named the paid resource. The value `payer` means that only the payer named it, and not the seller. */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null
@@ -91,9 +89,7 @@ export type EventsQuery = {
    * scopes of its API key allow.
    */
   types?: readonly Exclude<PurserEvent['type'], 'stream.gap'>[] | undefined
-  /**
-   * Holds the id of the last event that the client knows. Without this id, the client receives only new events.
-   */
+  /** Holds the id of the last event that the client knows. Without this id, the client receives only new events. */
   lastEventId?: string | undefined
 }
 

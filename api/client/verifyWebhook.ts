@@ -1,9 +1,7 @@
 import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
 
-/**
- * Reports a webhook delivery without a valid signature. Return status 400 and ignore the content of the delivery.
- */
+/** Reports a webhook delivery without a valid signature. Return status 400 and ignore the content of the delivery. */
 export class InvalidWebhookError extends PurserError {
   override readonly name = 'InvalidWebhookError'
 }

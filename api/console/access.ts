@@ -15,9 +15,7 @@ import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 
-/**
- * Names a header that the console page sends with every request. A form or an image on another site cannot send it.
- */
+/** Names a header that the console page sends with every request. A form or an image on another site cannot send it. */
 const HEADER = 'x-purser-console'
 
 /** Returns the session of an admitted console request. */

@@ -21,9 +21,7 @@ import { actorOf } from './access.ts'
 
 /** Describes a console request for a route of the API. */
 export type Delegation = {
-  /**
-   * Holds the project that the console request concerns. Null means that the route belongs to the whole platform.
-   */
+  /** Holds the project that the console request concerns. Null means that the route belongs to the whole platform. */
   projectId: string | null
   /** Holds the path of the API route, percent-encoded. */
   path: string

@@ -6,9 +6,7 @@ const ROOT = join(import.meta.dir, '../..')
 /** Holds the address of the service in the examples of the guides. */
 const EXAMPLE_URL = 'http://127.0.0.1:3000'
 
-/**
- * Names the guides in the folder docs, ordered by their readers: agents, sellers, authors of clients, operators.
- */
+/** Names the guides in the folder docs, ordered by their readers: agents, sellers, authors of clients, operators. */
 const GUIDES = [
   'agent',
   'seller',

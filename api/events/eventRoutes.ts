@@ -20,9 +20,7 @@ import type { EventReader } from './eventFeed.ts'
  * consider a silent connection dead.
  */
 const KEEP_ALIVE_MS = 15_000
-/**
- * Holds the value of the `retry` field: the number of milliseconds that a client waits before it reconnects.
- */
+/** Holds the value of the `retry` field: the number of milliseconds that a client waits before it reconnects. */
 const RETRY_MS = 2_000
 
 const Query = t.Object({

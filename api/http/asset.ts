@@ -2,9 +2,7 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-/**
- * Lists the content encodings that a response can have, the best first (RFC 9110 §12.5.3).
- */
+/** Lists the content encodings that a response can have, the best first (RFC 9110 §12.5.3). */
 const ENCODINGS = ['br', 'gzip'] as const
 type Encoding = (typeof ENCODINGS)[number]
 

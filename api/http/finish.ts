@@ -17,9 +17,7 @@ const LARGE_BYTES = 12_000
  */
 const WHOLE_JSON = /^application\/json(?:;|$)/
 
-/**
- * Names the trace span of a request by the pattern of its route. The path itself may contain an id of a tenant.
- */
+/** Names the trace span of a request by the pattern of its route. The path itself may contain an id of a tenant. */
 export function describe(
   span: Span,
   { method }: Request,

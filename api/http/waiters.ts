@@ -24,9 +24,7 @@ export type Waiters = {
   watch(id: string): Watch
   /** Returns the number of waiting HTTP requests. */
   size(): number
-  /**
-   * Ends every wait for a row change when the process stops. Each wait ends as if its deadline had passed.
-   */
+  /** Ends every wait for a row change when the process stops. Each wait ends as if its deadline had passed. */
   release(): void
   stop(): Promise<void>
 }

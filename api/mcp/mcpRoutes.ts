@@ -22,9 +22,7 @@ const BATCH_MAX = 20
 /** Holds the error code for a request body that is not JSON (JSON-RPC 2.0 §5.1). */
 const PARSE_ERROR = -32_700
 
-/**
- * Loads the MCP SDKs only at the first MCP request of a process. They cost 13 MB of memory and 0.1 s of CPU.
- */
+/** Loads the MCP SDKs only at the first MCP request of a process. They cost 13 MB of memory and 0.1 s of CPU. */
 const loadExchange = () => import('./exchange.ts')
 
 const Query = t.Object({

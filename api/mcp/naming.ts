@@ -1,8 +1,6 @@
 import { TOOLS } from './tools/tools.ts'
 
-/**
- * Names the notation of MCP tool names: with dots, or with underscores for MCP hosts that refuse dots.
- */
+/** Names the notation of MCP tool names: with dots, or with underscores for MCP hosts that refuse dots. */
 export type Naming = 'dotted' | 'underscore'
 
 const names = TOOLS.map(({ name }) => name).filter((name) => name.includes('.'))

@@ -100,9 +100,7 @@ async function post(
   throw new RefusedError(`${body.error}: ${body.message}.${again}`)
 }
 
-/**
- * Reads a JSON object. @returns null if the text is no JSON object, for example the error page of a proxy.
- */
+/** Reads a JSON object. @returns null if the text is no JSON object, for example the error page of a proxy. */
 function readObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text)

@@ -123,9 +123,7 @@ async function databaseChecks(
   }
 }
 
-/**
- * Returns a text that names each process whose event loop was blocked for a second within the last twenty seconds.
- */
+/** Returns a text that names each process whose event loop was blocked for a second within the last twenty seconds. */
 function loopCheck(silent: readonly string[], ownDelayMs: number): string {
   const blocked = ownDelayMs > LOOP_DELAY_MAX_MS ? ['this process', ...silent] : silent
   return blocked.length === 0 ? 'ok' : `blocked: ${blocked.join(', ')}`

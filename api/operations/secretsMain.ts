@@ -59,9 +59,7 @@ function writeAll(files: readonly (readonly [file: string, text: string])[]): vo
 
 type Secrets = Record<string, string>
 
-/**
- * Returns the files for the systemd units: `common.env` for all parts, and one file for each part that has secrets.
- */
+/** Returns the files for the systemd units: `common.env` for all parts, and one file for each part that has secrets. */
 function unitFiles(folder: string, values: Secrets): [file: string, text: string][] {
   const { POSTGRES_PASSWORD: password, NODE_ENV: environment } = values
   const common = {

@@ -209,9 +209,7 @@ function startConsole(session: Session): () => void {
 
 const showSignIn = async () => document.body.replaceChildren(await signInChoices())
 
-/**
- * Lists two HTTP statuses: the one after the end of a session, and the one after many requests without a session.
- */
+/** Lists two HTTP statuses: the one after the end of a session, and the one after many requests without a session. */
 const SIGNED_OUT = [401, 429]
 
 /** Returns the session of the browser. Returns `null` if the person must sign in. */

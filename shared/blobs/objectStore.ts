@@ -61,9 +61,7 @@ const BYTES_PER_MS = 256
  */
 const PROBE_EVERY_MS = 1_000
 const SIGNATURE_S = 300
-/**
- * Sets how many bytes of an error response the service reads to find the object store's error code.
- */
+/** Sets how many bytes of an error response the service reads to find the object store's error code. */
 const ERROR_BYTES_MAX = 4_096
 const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const
 

@@ -60,9 +60,7 @@ const hostPort = (host: string, portNumber: number) =>
 const baseUrl = ({ BASE_URL: given, HOST, PORT }: z.output<typeof variables>): string =>
   given === undefined ? `http://${hostPort(HOST, PORT)}` : new URL(given).href.replace(/\/+$/, '')
 
-/**
- * Lists the environment variables that hold keys. A process reads the variable of a key only if it uses the key.
- */
+/** Lists the environment variables that hold keys. A process reads the variable of a key only if it uses the key. */
 const KEYS = [
   'MASTER_KEYS',
   'RECEIPT_SIGNING_KEYS',

@@ -1,6 +1,4 @@
-/**
- * Checks the rules that concern several settings at once, only production, or only some processes.
- */
+/** Checks the rules that concern several settings at once, only production, or only some processes. */
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import type { Fault } from './configError.ts'

@@ -194,9 +194,7 @@ export type Config = {
    * specification does not define.
    */
   answers: 'standard' | 'full'
-  /**
-   * Holds the token that a request for `/metrics` must contain. Undefined means that `/metrics` needs no token.
-   */
+  /** Holds the token that a request for `/metrics` must contain. Undefined means that `/metrics` needs no token. */
   metricsToken: string | undefined
   /** Holds the base URL of an OTLP collector. Null means that the service does not trace requests. */
   traceEndpoint: string | null

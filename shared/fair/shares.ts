@@ -1,6 +1,4 @@
-/**
- * Sets the shortest time in milliseconds before a refused job asks again for a slot (a place in the worker pool).
- */
+/** Sets the shortest time in milliseconds before a refused job asks again for a slot (a place in the worker pool). */
 const RETURN_MS = 250
 /**
  * Sets the minimum number of milliseconds between the next tries of two refused jobs of the same sharer (such as an

@@ -197,9 +197,7 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  /**
-   * Refuses a malformed payment. The field `x402Version` is the version in which the service must respond.
-   */
+  /** Refuses a malformed payment. The field `x402Version` is the version in which the service must respond. */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
 /** Returns the x402 version in which the service must respond to a payment: the version of the payment itself. */

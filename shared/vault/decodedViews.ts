@@ -316,9 +316,7 @@ const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 /** Reads ASCII from UTF-16 by removing the null bytes of the text. @returns null if the text has no null bytes. */
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
-/**
- * Yields one decoded text for each kind of escape in a text. Each decoded text lacks only the escapes of this kind.
- */
+/** Yields one decoded text for each kind of escape in a text. Each decoded text lacks only the escapes of this kind. */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
     const view = unescaped(text, kind)

@@ -15,9 +15,7 @@ export const APPROVERS = `
   select pe.email from people pe join person_projects pp on pp.person_id = pe.id
   where pp.project_id = p.id and pe.role = 'owner' and pe.email is not null`
 
-/**
- * Stores the link with which an owner decides an approval request. A repeated notification mail has the same link.
- */
+/** Stores the link with which an owner decides an approval request. A repeated notification mail has the same link. */
 export async function addApprovalLink(
   db: Queryable,
   { token, approvalId, address }: { token: string; approvalId: string; address: string },

@@ -12,9 +12,7 @@ import { AddressTakenError, createProject } from './projects/projects.ts'
 export type FirstKeys = {
   platformKey: string
   projectKey: string
-  /**
-   * Holds the inbox address of the project that owns the first project key. Null means that this key was revoked.
-   */
+  /** Holds the inbox address of the project that owns the first project key. Null means that this key was revoked. */
   inboxAddress: string | null
   /**
    * Holds the token of a sign-in link to the console. It is null after the first sign-in. In production it is always

@@ -10,9 +10,7 @@ import { dirname, join } from 'node:path'
 import { errorCode } from '../../shared/errorCode.ts'
 import { singleConnection } from '../connectionTo.ts'
 
-/**
- * Lists directories that a PostgreSQL server fills again at its start. They are empty in the backup.
- */
+/** Lists directories that a PostgreSQL server fills again at its start. They are empty in the backup. */
 const EMPTY = new Set([
   'pg_dynshmem',
   'pg_notify',
@@ -132,9 +130,7 @@ async function copyFiles(from: string, to: string, paths: readonly string[]): Pr
   await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyOn))
 }
 
-/**
- * Reads a file until two reads return the same bytes. The PostgreSQL server may overwrite the file during a read.
- */
+/** Reads a file until two reads return the same bytes. The PostgreSQL server may overwrite the file during a read. */
 async function readSteadily(file: string): Promise<Buffer> {
   let before = await readFile(file)
   for (let n = 0; n < CONTROL_READS_MAX; n++) {

@@ -57,9 +57,7 @@ export type Backlog = {
   outboundMails: number
   /** Counts the verified payments that the service has not seen on the chain yet. */
   verifiedPayments: number
-  /**
-   * Counts the settled payments in blocks that are not final. A reorganisation can still undo them.
-   */
+  /** Counts the settled payments in blocks that are not final. A reorganisation can still undo them. */
   unfinalizedPayments: number
   pendingDeliveries: number
   /** Counts the signed transactions that are not in a block yet. */

@@ -114,9 +114,7 @@ export async function findPurse(db: Queryable, projectId: string): Promise<Purse
   return rows[0] === undefined ? null : toPurse(rows[0])
 }
 
-/**
- * Tells whether an address belongs to the project's purse, either under its present key or under an earlier key.
- */
+/** Tells whether an address belongs to the project's purse, either under its present key or under an earlier key. */
 export async function isPurseAddress(
   db: Queryable,
   projectId: string,

@@ -115,9 +115,7 @@ const TO_CANCEL = callsInTurn({
   sentAt: 'cancel_sent_at',
 })
 
-/**
- * Takes the payment cancellations that the service must send to the chain now, and marks them as sent.
- */
+/** Takes the payment cancellations that the service must send to the chain now, and marks them as sent. */
 export async function takeCancellations(
   db: Queryable,
   network: string,

@@ -160,9 +160,7 @@ const TO_SEND = callsInTurn({
   sentAt: 'transfer_sent_at',
 })
 
-/**
- * Takes the transfers out of purses that the service must send to the chain now, and marks these transfers as sent.
- */
+/** Takes the transfers out of purses that the service must send to the chain now, and marks these transfers as sent. */
 export async function takeTransfers(
   db: Queryable,
   network: string,

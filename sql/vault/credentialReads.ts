@@ -156,9 +156,7 @@ export async function readCredentials(
   return rows
 }
 
-/**
- * Decrypts a credential that was read. If this fails, the audit entry about the read gets the outcome `failed`.
- */
+/** Decrypts a credential that was read. If this fails, the audit entry about the read gets the outcome `failed`. */
 export async function openRead(
   db: Queryable,
   { actor, name, version, keyring }: CredentialRead & { keyring: Keyring },

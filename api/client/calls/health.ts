@@ -15,13 +15,9 @@ export type HealthReport = Operations['getPlatformHealth']['result']
  */
 export function health(http: Http) {
   return {
-    /**
-     * Returns the last health report. Fails with NotFoundError if the service has made no health report yet.
-     */
+    /** Returns the last health report. Fails with NotFoundError if the service has made no health report yet. */
     get: (options?: CallOptions) => http.call('getPlatformHealth', {}, options),
-    /**
-     * Makes the workers check the health of the service again. The call takes some seconds.
-     */
+    /** Makes the workers check the health of the service again. The call takes some seconds. */
     lookAgain: (options?: CallOptions) => http.call('postPlatformHealth', {}, options),
   }
 }

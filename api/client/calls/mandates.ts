@@ -205,9 +205,7 @@ export function mandates(http: Http) {
         { path: { projectId }, body: terms },
         options,
       ),
-    /**
-     * Changes a mandate. Fields that the change leaves out stay as they are. The value `null` removes a limit.
-     */
+    /** Changes a mandate. Fields that the change leaves out stay as they are. The value `null` removes a limit. */
     change: (projectId: string, mandateId: string, change: Change, options?: CallOptions) =>
       http.call(
         'patchPlatformProjectsByProjectIdMandatesByMandateId',

@@ -137,9 +137,7 @@ export function messages(http: Http) {
       ),
     /** Manages drafts, which are mails that are still being written. */
     drafts: drafts(http),
-    /**
-     * Cancels a scheduled message, or withdraws a message that waits for approval. The service then never sends it.
-     */
+    /** Cancels a scheduled message, or withdraws a message that waits for approval. The service then never sends it. */
     cancel: (messageId: string, options?: CallOptions) =>
       http.call('postMessagesByMessageIdCancel', { path: { messageId } }, options),
     /** Deletes a message permanently. The service does not send a queued message after its deletion. */

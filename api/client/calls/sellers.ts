@@ -67,9 +67,7 @@ export function sellers(http: Http) {
     /** Returns the last trial of an endpoint. */
     trial: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointIdTrial', { path: { endpointId } }, options),
-    /**
-     * Replaces the webhook secret of an endpoint. Only this response shows the new secret.
-     */
+    /** Replaces the webhook secret of an endpoint. Only this response shows the new secret. */
     rotateSecret: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdRotateSecret', { path: { endpointId } }, options),
   }

@@ -25,13 +25,9 @@ type Stored<Answer> = { answer: Answer; bytes: number }
  * `sold` or `unsold`, further calls have no effect.
  */
 export type Sale<Answer> = {
-  /**
-   * Records that the response was sent to the payer. If `stored` is `null`, the response is too long to store.
-   */
+  /** Records that the response was sent to the payer. If `stored` is `null`, the response is too long to store. */
   sold(stored: Stored<Answer> | null): void
-  /**
-   * Records that the payer did not get the paid response. The payer may then send the same paid request again.
-   */
+  /** Records that the payer did not get the paid response. The payer may then send the same paid request again. */
   unsold(): void
   /**
    * Records that the payer has disconnected before the response ended. The handler may still end the response. If an

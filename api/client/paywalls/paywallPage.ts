@@ -1,6 +1,4 @@
-/**
- * Makes the HTML page that tells the price to a browser. A program gets the same refusal as JSON.
- */
+/** Makes the HTML page that tells the price to a browser. A program gets the same refusal as JSON. */
 import type { Challenge } from '../calls/payments.ts'
 
 /**

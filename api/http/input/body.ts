@@ -30,9 +30,7 @@ export type BodyLimit = {
  * memory and a connection for a long time.
  */
 type BodyPatience = {
-  /**
-   * Sets for how many milliseconds a request body may arrive before the service checks its speed.
-   */
+  /** Sets for how many milliseconds a request body may arrive before the service checks its speed. */
   graceMs: number
   bytesPerS: number
   /** Limits the milliseconds in which the whole body of an HTTP request must arrive. */

@@ -129,9 +129,7 @@ export async function readThreads(
   return next === null ? page : { ...page, nextPageToken: encodeCursor(next) }
 }
 
-/**
- * Returns a thread with its newest `limit` messages, from old to new. @throws {ApiError} 404 for an unknown thread.
- */
+/** Returns a thread with its newest `limit` messages, from old to new. @throws {ApiError} 404 for an unknown thread. */
 export async function readThread(
   { pool, config }: Pick<Services, 'pool' | 'config'>,
   wanted: { projectId: string; threadId: string; limit: number },

@@ -46,9 +46,7 @@ type SentAnswer = {
 }
 /** Lists the recipients that the service refused because of a rule or a suppression. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
-/**
- * Describes an additional response field for a mail that waits for its sending time or for its owner's approval.
- */
+/** Describes an additional response field for a mail that waits for its sending time or for its owner's approval. */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
 /** Describes the response to `reply`. With the setting `ANSWERS=full` the response also has the field `inboxId`. */
 export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }

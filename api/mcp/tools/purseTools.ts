@@ -16,9 +16,7 @@ const fixes = {
   not_found: 'Take purchaseId from the answer of purse.pay or purse.quote.',
 } as const
 
-/**
- * Describes a purchase in words for the result of an MCP tool. Delimiters surround the seller's text.
- */
+/** Describes a purchase in words for the result of an MCP tool. Delimiters surround the seller's text. */
 function textOf(bought: Static<typeof PurchaseSchema>): string {
   const { state, reason, detail, purchaseId, payment, terms, response } = bought
   const price = terms === null ? 'no price' : `${terms.amountUsdc} USDC to ${terms.payTo}`

@@ -25,9 +25,7 @@ export type InboundKey = {
    * secrets.
    */
   secrets: Uint8Array[]
-  /**
-   * Names the only domain for which the inbound key may deliver mail. Null means every domain.
-   */
+  /** Names the only domain for which the inbound key may deliver mail. Null means every domain. */
   domain: string | null
 }
 

@@ -137,9 +137,7 @@ function readOpenApiUrl(
   return readOutboundUrl('openApiUrl', given, allowPrivate)
 }
 
-/**
- * Returns the metadata for the endpoint's next payment challenge: the stored metadata with the requested changes.
- */
+/** Returns the metadata for the endpoint's next payment challenge: the stored metadata with the requested changes. */
 function wholeOf(
   stored: Stored | null,
   change: MetadataChange,

@@ -13,9 +13,7 @@ import type { Services } from '../../http/services.ts'
  */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
-/**
- * Sets the minimum number of milliseconds between two checks of an endpoint that are caused by settled payments.
- */
+/** Sets the minimum number of milliseconds between two checks of an endpoint that are caused by settled payments. */
 const LOOK_PAUSE_MS = 60_000
 
 /**

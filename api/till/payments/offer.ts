@@ -75,9 +75,7 @@ function sellerOf(projectId: string, found: SellerRow | null): Seller {
   return { projectId, payTo, network, chainId }
 }
 
-/**
- * Reads the price and the resource that a request names. @throws {ApiError} 400 for an invalid amount or resource.
- */
+/** Reads the price and the resource that a request names. @throws {ApiError} 400 for an invalid amount or resource. */
 export function readTerms({ amount, resource }: { amount: string; resource: string }): {
   amountAtomic: bigint
   url: string

@@ -26,9 +26,7 @@ type DialogParts = {
 
 let dialogs = 0
 
-/**
- * Opens a modal dialog. Escape and Cancel close it without a change. The browser keeps the focus inside the dialog.
- */
+/** Opens a modal dialog. Escape and Cancel close it without a change. The browser keeps the focus inside the dialog. */
 export function openDialog(parts: DialogParts): void {
   const { title, body, action, danger = false, act, leaving = () => true, more } = parts
   const id = `dialog-${++dialogs}`

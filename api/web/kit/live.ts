@@ -10,9 +10,7 @@ type Watched<Value> = {
    */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
-  /**
-   * Sets the milliseconds between two loads of the shown value. Without it, the page loads the value only once.
-   */
+  /** Sets the milliseconds between two loads of the shown value. Without it, the page loads the value only once. */
   everyMs?: number
   /** Holds a signal that aborts when the user leaves the screen. */
   signal: AbortSignal

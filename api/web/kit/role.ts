@@ -1,6 +1,4 @@
-/**
- * Holds the role of the person who is signed in to the console. The service checks this role again at each request.
- */
+/** Holds the role of the person who is signed in to the console. The service checks this role again at each request. */
 import type { Role } from './types.ts'
 
 const ROLES: readonly Role[] = ['viewer', 'owner', 'operator']

@@ -69,10 +69,7 @@ export type Project = {
     dailyTextBytes: number
     dailyTextSeconds: number
   }
-  /**
-   * Holds the project's own limits. A `null` means that the project has no such limit of its own, so that the service's
-   * default applies.
-   */
+  /** Holds the project's own limits. A `null` means that the default of the service applies. */
   limits: Record<
     'storageBytes' | 'dailySettlements' | 'dailyGas' | 'dailyTextBytes' | 'dailyTextSeconds',
     number | null

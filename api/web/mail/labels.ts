@@ -2,9 +2,7 @@ import { type Child, h } from '../kit/dom.ts'
 import type { Authentication } from '../kit/types.ts'
 import { badge } from '../kit/ui.ts'
 
-/**
- * Lists the labels for which the console shows no badge, because another element of the page already shows them.
- */
+/** Lists the labels for which the console shows no badge, because another element of the page already shows them. */
 const PLAIN = new Set(['received', 'sent', 'read', 'unread'])
 
 /**

@@ -8,9 +8,7 @@ import type { FoundMessage, Highlight, Project } from '../kit/types.ts'
 import { labelBadges } from './labels.ts'
 import { messageChoosing } from './manyMails.ts'
 
-/**
- * Sets the maximum number of characters of the excerpt that the console shows if no match is in the message's text.
- */
+/** Sets the maximum number of characters of the excerpt that the console shows if no match is in the message's text. */
 const BEGINNING = 160
 /** Sets the maximum number of characters of a search query. The service itself has the same limit on a search query. */
 export const QUERY_MAX_LENGTH = 500

@@ -9,9 +9,7 @@ export const saysValidity = (text: string): boolean =>
     text,
   )
 
-/**
- * Recognises the remark that another person may have requested the mail. An example is `if this was not you`.
- */
+/** Recognises the remark that another person may have requested the mail. An example is `if this was not you`. */
 export const saysNotAsked = (text: string): boolean =>
   /(?:did(?:n['’]t| not)|haven['’]t|have not|wasn['’]t|was not|not) (?:you|request|ask|try|make|sign|initiate|start)|if (?:this|it) (?:wasn|was not)|ignore this|nicht angefordert|nicht selbst|nicht sie|nicht du|ignorier|n['’]avez pas|n['’]êtes pas|ignorez|no (?:has|ha|solicit|fuiste|fue)|ignor[ae]|não (?:solicit|foi|pediu|fez)|desconsider|non (?:hai|ha|sei|è stat)|niet (?:aangevraagd|zelf|door u)|negeer|inte (?:begär|du|bett)|ikke (?:bedt|dig|deg|har)|et (?:pyytänyt|itse)|älä huomioi|zignoruj|nie prosi|to nie ty|nepožád|nežádal|figyelmen kívül|nem (?:ön|te|kért|kérte)|nu (?:ați|ai) |αγνο[ήε]|δεν (?:ζητή|ήσ)|yok say|dikkate alma|siz (?:değil|istem)|не (?:запраш|вы(?!\p{L})|запит|ви(?!\p{L})|робили)|проигнор|проігнор|心当たり|覚えがない|ご本人|忽略|非本人|不是您|무시|본인이|تجاهل|לא ביקשת|bỏ qua|abaikan|เพิกเฉย/u.test(
     text,

@@ -51,9 +51,7 @@ const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
-/**
- * Sets the confidence below which a candidate is probably no one-time code.
- */
+/** Sets the confidence below which a candidate is probably no one-time code. */
 const LIKELY = 0.5
 /**
  * Sets the confidence below which a candidate is probably no one-time code, if the mail has several lines and names no

@@ -15,9 +15,7 @@ export type SnsMessage = {
   signatureVersion: '1' | '2'
   signature: string
   signingCertUrl: string
-  /**
-   * Holds the URL that confirms a subscription. In all other messages, the URL is an empty text.
-   */
+  /** Holds the URL that confirms a subscription. In all other messages, the URL is an empty text. */
   subscribeUrl: string
   /** Holds the text that SNS has signed. */
   signedText: string

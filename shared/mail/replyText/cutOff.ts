@@ -1,6 +1,4 @@
-/**
- * Recognises an attribution at which a cut-off mail ends: `On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@x`.
- */
+/** Recognises an attribution at which a cut-off mail ends: `On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@x`. */
 import { attributionStart, DATE, findVerb, LEAD_WORDS } from './attribution.ts'
 import { isOriginalTitle, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 

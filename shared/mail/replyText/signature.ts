@@ -112,9 +112,7 @@ function above(lines: readonly string[], index: number): string {
   return kept.slice(0, last + 1).join('\n')
 }
 
-/**
- * Recognises a last paragraph that a virus scanner added, or that asks people not to print the mail.
- */
+/** Recognises a last paragraph that a virus scanner added, or that asks people not to print the mail. */
 function isAddedNote(lines: readonly string[], index: number): boolean {
   const before = lines[index - 1]!.trim()
   if (lines.length - index > 4 || (before !== '' && !isRule(before))) return false

@@ -6,9 +6,7 @@ import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } fr
 import { announcedMessage } from '../replyText/markers.ts'
 import { stripTags, tooComplex } from './stripTags.ts'
 
-/**
- * Sets the maximum number of characters of HTML that the functions convert. They ignore the rest of the HTML.
- */
+/** Sets the maximum number of characters of HTML that the functions convert. They ignore the rest of the HTML. */
 export const MAX_HTML_LENGTH = 2_000_000
 /**
  * Sets the maximum depth of nested quotes in the text. The constant MAX_LIST_DEPTH limits the depth of nested lists.

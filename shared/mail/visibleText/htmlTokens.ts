@@ -11,17 +11,11 @@ const ATTRIBUTE_MAX_CHARS = 8_000
  * lower case. The object does not receive the comments of the HTML.
  */
 export type HtmlSink = {
-  /**
-   * Gets a piece of the text between HTML tags. Each decoded entity of the HTML arrives as a separate piece.
-   */
+  /** Gets a piece of the text between HTML tags. Each decoded entity of the HTML arrives as a separate piece. */
   text?(text: string, isEntity: boolean): void
-  /**
-   * Gets the name of an HTML tag that begins at the index `start`. The attributes of the tag follow in later calls.
-   */
+  /** Gets the name of an HTML tag that begins at the index `start`. The attributes of the tag follow in later calls. */
   name?(name: string, start: number): void
-  /**
-   * Gets an HTML attribute with decoded entities. The HTML reader cuts the attribute's value at 8,000 characters.
-   */
+  /** Gets an HTML attribute with decoded entities. The HTML reader cuts the attribute's value at 8,000 characters. */
   attribute?(name: string, value: string): void
   /** Gets the index of the `>` at the end of an opening tag. */
   begin?(end: number): void

@@ -24,9 +24,7 @@ const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/**
- * Holds the metadata of a URL from an OpenAPI document, or the reason why the document has none for this URL.
- */
+/** Holds the metadata of a URL from an OpenAPI document, or the reason why the document has none for this URL. */
 export type OpenApiRead = { metadata: Metadata } | { fault: string }
 
 /**

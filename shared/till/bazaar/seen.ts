@@ -13,9 +13,7 @@ const asObject = (value: unknown): Json =>
 
 const REFERENCES = ['$ref', '$id', '$dynamicRef']
 
-/**
- * Tells whether a schema has an external reference. A program that reads the schema might fetch the referenced URL.
- */
+/** Tells whether a schema has an external reference. A program that reads the schema might fetch the referenced URL. */
 function pointsOutside(node: unknown): boolean {
   if (typeof node !== 'object' || node === null) return false
   return Object.entries(node).some(

@@ -43,9 +43,7 @@ type KeyRow = {
   written_to: string | null
 }
 
-/**
- * Describes an API key that the service looks up, and the rate window (the count of one minute) for the request.
- */
+/** Describes an API key that the service looks up, and the rate window (the count of one minute) for the request. */
 export type WantedKey = { key: string; budget: RateWindow }
 /** Holds the identity of a live API key, and the number of requests of its project in the current minute. */
 export type FoundKey = {

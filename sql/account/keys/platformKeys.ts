@@ -25,9 +25,7 @@ export async function mayAddPlatformKey(db: Queryable): Promise<boolean> {
   return live.length < PLATFORM_KEYS_MAX
 }
 
-/**
- * Lists at most 200 platform keys: live platform keys before revoked ones, and newer before older ones.
- */
+/** Lists at most 200 platform keys: live platform keys before revoked ones, and newer before older ones. */
 export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   const { rows } = await db.query<PlatformKey>(
     `select ${COLUMNS} from api_keys where kind = 'platform'

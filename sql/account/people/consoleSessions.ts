@@ -8,9 +8,7 @@ import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson }
 
 /** Holds the lifetime of a sign-in link in minutes. */
 export const LINK_MINUTES = 15
-/**
- * Limits the duration of a console session in hours. A session also ends IDLE_HOURS after the person's last action.
- */
+/** Limits the duration of a console session in hours. A session also ends IDLE_HOURS after the person's last action. */
 const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 const AGENT_MAX_CHARS = 300

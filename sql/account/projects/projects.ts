@@ -83,9 +83,7 @@ export type Project = {
   row: bigint
 }
 
-/**
- * Reports that another project has or had an inbox address. The service never gives an address to a second project.
- */
+/** Reports that another project has or had an inbox address. The service never gives an address to a second project. */
 export class AddressTakenError extends Error {}
 
 /** Reports that the mail domain of an inbox address is not verified. */

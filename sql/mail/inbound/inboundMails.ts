@@ -36,9 +36,7 @@ export type SpooledMail = {
    * trace context.
    */
   traceparent?: string | null
-  /**
-   * Holds the mail provider that delivered the mail over HTTP. If it is absent or null, the mail came by SMTP.
-   */
+  /** Holds the mail provider that delivered the mail over HTTP. If it is absent or null, the mail came by SMTP. */
   provider?: MailProvider | null
   /**
    * Holds the priority of the mail's parse job. Parse jobs with the lowest number run first. If `priority` is absent,
@@ -150,9 +148,7 @@ export type InboundMail = {
   envelopeFrom: string
   /** Holds the recipient address of the SMTP command RCPT, which is the inbox address with or without a tag. */
   envelopeTo: string
-  /**
-   * Holds the IP address of the client that sent the mail. Null means that an inbox of this service sent it.
-   */
+  /** Holds the IP address of the client that sent the mail. Null means that an inbox of this service sent it. */
   remoteIp: string | null
   helo: string | null
   receivedAt: Date

@@ -73,9 +73,7 @@ async function deleteSeen(
   })
 }
 
-/**
- * Locks the row of the project, like `storeParsedMails`. Therefore no message joins a thread during its deletion.
- */
+/** Locks the row of the project, like `storeParsedMails`. Therefore no message joins a thread during its deletion. */
 async function lockInbox(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
 }
@@ -180,9 +178,7 @@ export async function deleteRows(
   return freed.rows
 }
 
-/**
- * Deletes the hashes of messages that were deleted over 7 days ago. No sender will send these messages again.
- */
+/** Deletes the hashes of messages that were deleted over 7 days ago. No sender will send these messages again. */
 export async function forgetDeletedMessages(db: Queryable): Promise<void> {
   await deleteInBatches(
     db,

@@ -17,9 +17,7 @@ import { queueSearchable } from './attachmentTexts.ts'
 import { describedWithTexts } from './describedTexts.ts'
 import { readMessageEvents } from './messageEvents.ts'
 
-/**
- * Holds the result of reading one attachment: its text, or the reason why it has no text.
- */
+/** Holds the result of reading one attachment: its text, or the reason why it has no text. */
 export type TextOutcome = {
   messageRow: string
   attachmentId: string

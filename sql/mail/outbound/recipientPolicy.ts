@@ -10,9 +10,7 @@ export type WantedRecipients = {
   addresses: readonly string[]
 }
 
-/**
- * Tells which recipients of a mail the service refuses, and whether the project's mail storage is full (`isFull`).
- */
+/** Tells which recipients of a mail the service refuses, and whether the project's mail storage is full (`isFull`). */
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
 /**

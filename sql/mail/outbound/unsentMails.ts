@@ -1,9 +1,7 @@
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Client, Queryable } from '../../db.ts'
 
-/**
- * Describes a locked outbound mail. While its row is locked, no worker process can begin a delivery attempt.
- */
+/** Describes a locked outbound mail. While its row is locked, no worker process can begin a delivery attempt. */
 type Unsent = { messageRow: string; status: string }
 
 /**

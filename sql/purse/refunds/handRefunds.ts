@@ -19,9 +19,7 @@ export type ClaimedRefund = {
    * payment.
    */
   paidBlock: bigint
-  /**
-   * Tells whether the seller named the transaction so long ago that a chain node must know it by now.
-   */
+  /** Tells whether the seller named the transaction so long ago that a chain node must know it by now. */
   isOld: boolean
 }
 

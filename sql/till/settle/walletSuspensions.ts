@@ -38,9 +38,7 @@ export async function findSuspended(
   return payers.map((_, n) => found.has(n + 1))
 }
 
-/**
- * Returns the given wallet codes that have never paid, and those of them that have an open transaction now.
- */
+/** Returns the given wallet codes that have never paid, and those of them that have an open transaction now. */
 export async function findUnprovenUnderWay(
   db: Queryable,
   chainId: number,

@@ -31,9 +31,7 @@ export type Grant = {
   paymentId: string
   paymentInId: string
   signedReceipt: unknown
-  /**
-   * Holds the time of the response `ok: true`, in ISO 8601. A repeated response holds the time of the first one.
-   */
+  /** Holds the time of the response `ok: true`, in ISO 8601. A repeated response holds the time of the first one. */
   grantedAt: string
   /** Holds the HTTP headers that the seller sends to the payer, in the x402 version of the payment. */
   headers: Record<string, string>

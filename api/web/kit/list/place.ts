@@ -65,9 +65,7 @@ export function placeOf(list: string, keep: () => KnownPages): KnownPages | null
   return restored?.lists.get(list) ?? null
 }
 
-/**
- * Sets how many milliseconds the console waits for the content of a screen before it restores the scroll position.
- */
+/** Sets how many milliseconds the console waits for the content of a screen before it restores the scroll position. */
 const ARRIVES_MS = 5_000
 
 /**

@@ -22,9 +22,7 @@ const addresses = (text: FormDataEntryValue | null): string[] =>
     .map((address) => address.trim())
     .filter((address) => address !== '')
 
-/**
- * Tells whether a typed email address is complete. Otherwise the user is probably still typing it.
- */
+/** Tells whether a typed email address is complete. Otherwise the user is probably still typing it. */
 const isWhole = (address: string): boolean => /^[^@]+@[^@\s]+\.[^@\s.>]+>?$/.test(address)
 
 type Reply = { inReplyTo: string; replyAll: boolean }

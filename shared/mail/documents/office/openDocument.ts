@@ -73,9 +73,7 @@ class Reader {
   #hiddenColumns = new Set<number>()
   #column = 0
   #row: string[] = []
-  /**
-   * Holds how often the sheet repeats the current row. Programs store several equal rows as one row with a count.
-   */
+  /** Holds how often the sheet repeats the current row. Programs store several equal rows as one row with a count. */
   #rowRepeats = 1
   #cell = { text: '', repeated: 1 }
   #slides = 0

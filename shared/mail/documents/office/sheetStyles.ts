@@ -3,9 +3,7 @@ import { readPart } from './packageParts.ts'
 import { type Attributes, attributeOf } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/**
- * Describes how a sheet shows a cell. The field `isHidden` means that the cell's number format shows nothing.
- */
+/** Describes how a sheet shows a cell. The field `isHidden` means that the cell's number format shows nothing. */
 export type SheetStyle = { ink: Ink; format: string; isHidden: boolean }
 
 const STYLES_MAX = 70_000

@@ -159,9 +159,7 @@ function slideVisitor(
   onLink: (id: string, text: string) => void,
 ): XmlVisitor {
   const flow = new TextFlow(out)
-  /**
-   * Holds the areas that earlier shapes of the slide have painted. The next shape lies on top of them.
-   */
+  /** Holds the areas that earlier shapes of the slide have painted. The next shape lies on top of them. */
   const painted: Area[] = []
   let groups = 0
   let skipped = 0

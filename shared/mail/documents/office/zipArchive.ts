@@ -101,9 +101,7 @@ export class ZipArchive {
   }
 }
 
-/**
- * Finds the end record of a zip archive. The function searches from the end and takes the last one.
- */
+/** Finds the end record of a zip archive. The function searches from the end and takes the last one. */
 function findEnd(view: DataView): number {
   const first = Math.max(0, view.byteLength - END.bytes - COMMENT_MAX_BYTES)
   for (let at = view.byteLength - END.bytes; at >= first; at--) {
