@@ -13,5 +13,5 @@ export const conditions = (
     )
     .join(' ')
 
-/** Writes an SQL condition that a text contains a value, in upper or lower case. */
+/** Writes an SQL condition that a text contains a value, without regard to upper and lower case. */
 export const holds = (text: string): string => `position(lower(?) in lower(${text})) > 0`

@@ -215,7 +215,7 @@ async function admitToken({ gatePool, reads, config }: Services, token: string) 
   if (budget !== null && found.usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
-  // If the operator stops to offer a scope, valid OAuth tokens also lose this scope.
+  // If the operator stops offering a scope, valid OAuth tokens also lose this scope.
   const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
   const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
   return {

@@ -93,7 +93,8 @@ const usdc = z
   )
 
 /**
- * Creates a schema for the URL of this service. The service appends paths to the URL, and shows the URL to strangers.
+ * Creates a schema for the URL of this service. The service appends paths to the URL, and shows the URL to anybody on
+ * the internet.
  */
 const ownUrl = url(['http:', 'https:']).refine((text) => {
   const { username, password } = new URL(text)

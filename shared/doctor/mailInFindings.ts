@@ -1,4 +1,4 @@
-/** Judges whether the service can receive mail from strangers. */
+/** Judges whether the service can receive mail from anybody on the internet. */
 import { isPublicAddress } from '../http/publicAddress.ts'
 import { type Finding, findingsIn, shown } from './finding.ts'
 import { addressRecord, mxRecord, zoneLine } from './zone.ts'

@@ -5,8 +5,8 @@ import { peopleOf } from '../../http/limits/loopTime.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Sets by which factor the size of a mail is multiplied for the memory limit. To compose a mail needs up to eight times
- * its size for a moment. With a factor of eight, however, one person could use up the memory of all others.
+ * Sets by which factor the size of a mail is multiplied for the memory limit. The composition of a mail needs up to
+ * eight times its size for a moment. With a factor of eight, however, one person could use up the memory of all others.
  */
 const COPIES = 3
 

@@ -61,7 +61,7 @@ export type Prepared<Answer> = Omit<
 }
 
 /**
- * Holds the idempotency key of a call, and the draft that the call sends. Both prevent that a repeated call sends a
+ * Holds the idempotency key of a call, and the draft that the call sends. Both prevent a repeated call from sending a
  * second mail. If `held` is true, each mail of this caller waits for the owner's approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
@@ -96,7 +96,7 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // The service writes the invitation after all other parts of the mail. To write the invitation also records its
+    // The service writes the invitation after all other parts of the mail. This step also records the invitation's
     // event, which must not happen for an invalid mail.
     const invitation =
       body.event === undefined

@@ -160,7 +160,7 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
 
 /**
  * Returns the lines of the accounting export, and reads the entries page by page from the database. When the client
- * stops to read, the service also stops the queries.
+ * stops reading, the service also stops the queries.
  */
 async function* linesOf(
   pool: Pool,

@@ -2,7 +2,7 @@ import { cellText, type DocumentText, TextWriter } from './document.ts'
 import { decodeText } from './plainText.ts'
 
 const DELIMITERS: readonly string[] = [',', ';', '\t', '|']
-/** Sets how many characters at the beginning of a CSV file the reader searches for possible delimiters. */
+/** Sets how many characters at the beginning of a CSV file the CSV reader searches for possible delimiters. */
 const LOOKED_CHARS = 4_000
 
 /**

@@ -21,7 +21,7 @@ export const OMISSIONS = [
   'speaker-notes',
   'comments',
   'deleted-text',
-  // The omission `truncated` means that the file contains more than the reader's limits allow.
+  // The omission `truncated` means that the file contains more than the file reader's limits allow.
   'truncated',
 ] as const
 export type Omission = (typeof OMISSIONS)[number]
@@ -79,7 +79,8 @@ export class TextWriter {
   #isFull = false
 
   /**
-   * Tells whether the writer has cut text because the maximum length was reached. The reader of the file may then stop.
+   * Tells whether the writer has cut text because the maximum length was reached. The reader of the file may then
+   * stop.
    */
   get isFull(): boolean {
     return this.#isFull

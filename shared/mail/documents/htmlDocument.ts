@@ -63,7 +63,7 @@ function decodeHtml(bytes: Uint8Array): string {
     try {
       return decoderOf(named).decode(bytes.subarray(0, 4 * HTML_MAX_CHARS))
     } catch {
-      // If the HTML names an unknown charset, the reader guesses the charset from the bytes.
+      // If the HTML names an unknown charset, the HTML reader guesses the charset from the bytes.
     }
   }
   return decodeText(bytes, HTML_MAX_CHARS)

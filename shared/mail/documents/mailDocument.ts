@@ -1,12 +1,12 @@
 import { HIDDEN_TEXT_LABEL, parseMail } from '../parse/parseMail.ts'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Sets the maximum depth of nested attached mails that the reader reads. */
+/** Sets the maximum depth of nested attached mails that the mail reader reads. */
 const DEPTH_MAX = 3
 
 /**
  * Reads the header and the text of a mail in a file, and of the mails attached to it. The text ends with the names of
- * the mail's other attachments, which the reader does not open.
+ * the mail's other attachments, which the mail reader does not open.
  */
 export async function readMailDocument(bytes: Uint8Array, depth = 0): Promise<DocumentText> {
   const mail = await parseMail(bytes, 'mail.invalid')

@@ -1,7 +1,7 @@
 import { analyse } from 'chardet'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Sets how many bytes of a file the reader uses to guess the charset. */
+/** Sets how many bytes of a file the file reader uses to guess the charset. */
 const GUESSED_BYTES = 64 * 1024
 /** Sets the largest number of bytes of one character in any charset. */
 const BYTES_PER_CHAR = 4

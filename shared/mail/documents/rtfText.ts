@@ -5,8 +5,8 @@ import { TextFlow } from './textFlow.ts'
 
 const GROUPS_MAX = 1_000
 /**
- * Sets the maximum number of fallback bytes that the reader skips after one Unicode character. With a greater number,
- * the author of a file could hide the words after the character.
+ * Sets the maximum number of fallback bytes that the RTF reader skips after one Unicode character. With a greater
+ * number, the author of a file could hide the words after the character.
  */
 const FALLBACK_MAX = 16
 /** Lists the destinations (groups with a name) of RTF 1.9.1 that do not appear on a page. */
@@ -76,7 +76,7 @@ class RtfReader {
   }
   #charset = 1252
   #defaultFont = 0
-  /** Holds the number of the font that the font table describes at the reader's position. */
+  /** Holds the number of the font that the font table describes at the RTF reader's position. */
   #describedFont = 0
   /** Maps the number of a font to the code page of its bytes. */
   readonly #pages = new Map<number, number>()
@@ -101,7 +101,7 @@ class RtfReader {
         continue
       }
       // In an encoding with two bytes for each letter, the second byte may look like an unescaped ASCII backslash or
-      // brace. Therefore the reader also passes an escaped backslash or brace to the decoder as a byte.
+      // brace. Therefore the RTF reader also passes an escaped backslash or brace to the decoder as a byte.
       if (symbol !== undefined && /[\\{}]/.test(symbol)) {
         this.#byte(symbol.charCodeAt(0))
         continue
@@ -122,8 +122,8 @@ class RtfReader {
   }
 
   #openGroup(): void {
-    // A brace ends the fallback text of a Unicode character (RTF 1.9.1, "Unicode RTF"). After it, the reader skips no
-    // more bytes.
+    // A brace ends the fallback text of a Unicode character (RTF 1.9.1, "Unicode RTF"). After it, the RTF reader skips
+    // no more bytes.
     this.#skipped = 0
     this.#depth++
     if (this.#depth > GROUPS_MAX) return

@@ -11,7 +11,7 @@ const LF = 0x0a
 const CR = 0x0d
 
 /**
- * Sets the maximum number of bytes that the code reads of a header. The MIME parser has the same limit. To split 30 MB
+ * Sets the maximum number of bytes that the code reads of a header. The MIME parser has the same limit. Splitting 30 MB
  * of header fields would take gigabytes of memory.
  */
 const HEADER_MAX_BYTES = 1024 * 1024

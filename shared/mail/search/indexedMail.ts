@@ -5,8 +5,8 @@ import { binarySearchVector } from './searchTerms.ts'
 export type IndexedMail = { mail: ParsedMail; search: Uint8Array }
 
 /**
- * Adds the search vector to a parsed mail, so that its project can search the mail. To make the vector takes half as
- * long as to parse the mail.
+ * Adds the search vector to a parsed mail, so that its project can search the mail. Making the vector takes half as
+ * long as parsing the mail.
  */
 export const indexed = (mail: ParsedMail, projectId: string): IndexedMail => ({
   mail,

@@ -273,7 +273,7 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
     // term.
     const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
     if (whole !== null && !places.has(whole)) put(whole, start)
-    // The gap between the positions of two fields prevents that a phrase matches across both fields.
+    // The gap between the positions of two fields prevents a phrase from matching across both fields.
     position += 2
   }
   add('subject', mail.subject)

@@ -6,8 +6,8 @@ import { lockUnsent } from '../outbound/unsentMails.ts'
 import { tellOfHeld } from './heldMails.ts'
 
 /**
- * Announces that a mail is held for approval, and stores the event and the webhook deliveries. The function does so
- * only once for each mail.
+ * Announces that a mail is held for approval, and stores the event and the webhook deliveries. A second call for the
+ * same mail changes nothing.
  * @returns false if the held mail no longer waits for a decision.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {

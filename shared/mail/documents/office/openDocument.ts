@@ -26,8 +26,8 @@ const UNREAD = new Set([
 ])
 const SPACES_MAX = 100
 /**
- * Sets how often the reader writes a repeated cell or row of a spreadsheet at most. The reader leaves out empty cells
- * at the end of a row, and empty rows.
+ * Sets how often the OpenDocument reader writes a repeated cell or row of a spreadsheet at most. The reader leaves out
+ * empty cells at the end of a row, and empty rows.
  */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
@@ -40,8 +40,8 @@ export function readOpenDocument(archive: ZipArchive, kind: 'odt' | 'ods' | 'odp
   const styles = new OpenStyles()
   readPart(archive, 'styles.xml', styles.visitor())
   const reader = (begin: string) => new Reader(out, styles, { kind, begin }).visitor()
-  // The reader reads styles.xml only for a text document, because it then contains the headers and footers of the
-  // pages. For slides, styles.xml contains only placeholders.
+  // The OpenDocument reader reads styles.xml only for a text document, because it then contains the headers and footers
+  // of the pages. For slides, styles.xml contains only placeholders.
   if (kind === 'odt') readPart(archive, 'styles.xml', reader('master-styles'))
   readMainPart(archive, 'content.xml', reader('body'))
   return out.done()
@@ -66,8 +66,8 @@ class Reader {
   readonly #flow: TextFlow
   readonly #inks: Ink[] = []
   /**
-   * Describes the outermost XML element that the reader is leaving out: its name, the depth of nesting inside it, and
-   * the reason for the omission.
+   * Describes the outermost XML element that the OpenDocument reader is leaving out: its name, the depth of nesting
+   * inside it, and the reason for the omission.
    */
   #skip: { name: string; depth: number; why: Omission | null } | null = null
   #hiddenColumns = new Set<number>()
@@ -128,7 +128,8 @@ class Reader {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
     }
-    // The reader writes a footnote in brackets inside the sentence. A separate line would cut the sentence in two.
+    // The OpenDocument reader writes a footnote in brackets inside the sentence. A separate line would cut the sentence
+    // in two.
     if (name === 'note-body') {
       this.#notes++
       this.#put(' [')

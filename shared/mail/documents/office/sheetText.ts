@@ -5,7 +5,7 @@ import { readSheetStyles, type SheetStyle, shownValue } from './sheetStyles.ts'
 import { prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Sets the maximum number of cells that the reader takes from one workbook. */
+/** Sets the maximum number of cells that the Excel reader takes from one workbook. */
 const CELLS_MAX = 500_000
 /**
  * Limits the number of tabs in a row of a sheet. Tabs keep each cell at its position in the row, but a sheet can have

@@ -14,7 +14,7 @@ const LUMINANCE = new Set(['lumMod', 'lumOff'])
  * Names the properties of a text run whose colours are not the colour of the letters, such as the colour of an outline.
  */
 const BESIDE_LETTERS = new Set(['ln', 'highlight', 'effectLst', 'effectDag', 'uLn', 'uFill'])
-/** Sets the maximum number of slides that the reader takes from one file. */
+/** Sets the maximum number of slides that the PowerPoint reader takes from one file. */
 const SLIDES_MAX = 1_000
 
 type Area = { left: number; top: number; right: number; bottom: number }
@@ -177,8 +177,8 @@ function slideVisitor(
   let run: Ink = {}
   let isRunColour = false
   /**
-   * Holds the name of the property in BESIDE_LETTERS that the reader is inside of. Colours in such a property are not
-   * the colour of the letters.
+   * Holds the name of the property in BESIDE_LETTERS that the PowerPoint reader is inside of. Colours in such a
+   * property are not the colour of the letters.
    */
   let beside: string | null = null
   let isShapeColour = false

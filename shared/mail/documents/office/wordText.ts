@@ -5,10 +5,10 @@ import { holdsWords, isOn, readMainPart, readPart, relationsOf, targetsOf } from
 import { type Attributes, attributeOf, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Sets the maximum number of base styles of a Word style that the reader follows. */
+/** Sets the maximum number of base styles of a Word style that the Word reader follows. */
 const BASES_MAX = 20
 /**
- * Names the parts of a Word file that the reader reads before the main text. AFTER names the parts that the reader
+ * Names the parts of a Word file that the Word reader reads before the main text. AFTER names the parts that the reader
  * reads after the main text.
  */
 const BEFORE = ['header']
@@ -77,7 +77,7 @@ function inkOf(name: string, attributes: Attributes): Ink {
   if (name === 'color') return { colour: colourOf(value) }
   if (name === 'sz') return { sizePt: Number(value) / 2 }
   // The value of a highlighter may be the name of a colour. A name other than white counts as an unknown colour,
-  // because the reader does not know the names.
+  // because the Word reader does not know the names.
   if (name === 'highlight' && value !== 'none')
     return { ground: value === 'white' ? 'ffffff' : null }
   if (name === 'shd') {
@@ -111,8 +111,8 @@ function styledInk({ inks }: Styles, id: string | undefined): Ink {
 }
 
 /**
- * Holds what the reader has read so far of an unfinished paragraph. A paragraph can contain a text box with further
- * paragraphs.
+ * Holds what the Word reader has read so far of an unfinished paragraph. A paragraph can contain a text box with
+ * further paragraphs.
  */
 type Paragraph = { ink: Ink; run: Ink | null; inProperties: boolean }
 
@@ -124,8 +124,8 @@ function wordVisitor(
   const flow = new TextFlow(out)
   const paragraphs: Paragraph[] = []
   /**
-   * Holds the background of each table cell that contains the reader's current position. A table cell can contain a
-   * table with further cells.
+   * Holds the background of each table cell that contains the Word reader's current position. A table cell can contain
+   * a table with further cells.
    */
   const grounds: Ink[] = []
   /**
@@ -142,8 +142,8 @@ function wordVisitor(
   let inRowProperties = false
   let inCellProperties = false
   /**
-   * Holds the shapes that contain the reader's position. A shape is `clear` if it states that it has no fill. The field
-   * `grounds` holds the number of backgrounds that were open before the shape.
+   * Holds the shapes that contain the Word reader's position. A shape is `clear` if it states that it has no fill. The
+   * field `grounds` holds the number of backgrounds that were open before the shape.
    */
   const shapes: { isClear: boolean; isSolid: boolean; grounds: number }[] = []
   let inShapeProperties = false
@@ -177,8 +177,8 @@ function wordVisitor(
       if (inShapeProperties && name === 'noFill') shape.isClear = true
       const isStyled =
         name === 'fillRef' && attributeOf(attributes, 'idx') !== '0' && !shape.isClear
-      // The reader does not know the colours of a theme. Therefore it does not know the background of words in a shape
-      // with a theme colour.
+      // The Word reader does not know the colours of a theme. Therefore it does not know the background of words in a
+      // shape with a theme colour.
       if (isStyled || (inShapeProperties && FILLS.has(name))) {
         setGround(shape.grounds, { ground: null })
       }

@@ -2,7 +2,7 @@ import { inflateRawSync } from 'node:zlib'
 import { errorCode } from '../../../errorCode.ts'
 import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 
-/** Sets the maximum number of files of one zip archive that the reader indexes by name. */
+/** Sets the maximum number of files of one zip archive that the zip reader indexes by name. */
 const ENTRIES_MAX = 10_000
 /**
  * Sets the maximum number of unpacked bytes of all files in a zip archive together. Packed text usually has a tenth of

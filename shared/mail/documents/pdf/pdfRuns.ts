@@ -70,8 +70,8 @@ const START: State = {
 
 const DEPTH_MAX = 500
 /**
- * Sets the maximum number of painted areas of a page that the reader records. Above this number, the reader keeps only
- * the latest areas.
+ * Sets the maximum number of painted areas of a page that the PDF reader records. Above this number, the reader keeps
+ * only the latest areas.
  */
 const FILLS_MAX = 500
 /** Sets the smallest readable size of letters in points. */
@@ -111,7 +111,7 @@ class Walk {
 
   constructor(page: PageOperators) {
     this.#page = page
-    // The reader applies the turn of the page, because a landscape page is often a turned portrait page.
+    // The PDF reader applies the turn of the page, because a landscape page is often a turned portrait page.
     const ctm = TURNS.get(page.rotate) ?? IDENTITY
     this.#state = { ...START, ctm }
     this.#view = boxOf(ctm, page.view)

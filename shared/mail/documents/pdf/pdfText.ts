@@ -4,14 +4,14 @@ import type { Box } from './pdfGeometry.ts'
 import { layOut } from './pdfLayout.ts'
 import { runsOf } from './pdfRuns.ts'
 
-/** Sets the maximum number of pages that the reader takes from one PDF file. */
+/** Sets the maximum number of pages that the PDF reader takes from one PDF file. */
 const PAGES_MAX = 300
 /**
- * Sets the processor time in milliseconds after which the reader begins no further page of a PDF file. The child
+ * Sets the processor time in milliseconds after which the PDF reader begins no further page of a PDF file. The child
  * process may use twice as much time, so that it can finish the current page.
  */
 const TIME_MAX_MS = 7_000
-/** Sets the maximum number of annotations of one PDF page in which the reader searches for links. */
+/** Sets the maximum number of annotations of one PDF page in which the PDF reader searches for links. */
 const ANNOTATIONS_MAX = 200
 
 type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>
@@ -30,7 +30,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
       out.omitted.add('truncated')
       break
     }
-    // If one PDF page is damaged, the reader continues with the next page.
+    // If one PDF page is damaged, the PDF reader continues with the next page.
     const page = await pdf.getPage(n).catch(() => null)
     if (page === null) continue
     await readPage(page, out, layers).catch(() => {})
