@@ -15,6 +15,22 @@ const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,898}[\x21-\x7e])?$/
 const ALLOWED = /^(?:x-.+|list-.+|auto-submitted)$/i
 
 /**
+ * Lists the names of header fields that mail relays read as commands, in lower case. A name that ends with `-` stands for
+ * all names that begin with it. The fields `X-SMTPAPI` and `X-MQ-Envelope`, for example, add recipients that neither an
+ * approval nor a limit of this service has seen. Each relay documents its own fields.
+ */
+const COMMANDS = [
+  ...['x-smtpapi', 'x-sg-', 'x-msys-', 'x-mc-', 'x-ses-', 'x-pm-', 'x-mailgun-', 'x-mj-'],
+  ...['x-mailjet-', 'x-sib-', 'x-mailin-', 'x-smtp2go-', 'x-elasticemail-', 'x-smtpcom-', 'x-mt-'],
+  ...['x-postal-', 'x-xsmessageid', 'x-xsmailingid', 'x-mq-', 'x-clab-', 'x-pmta-', 'x-virtual-'],
+  ...['x-virtualmta', 'x-job', 'x-envid', 'x-dsn', 'x-greenarrow-', 'x-ms-exchange-'],
+  ...['x-envelope-', 'x-rcpt-', 'x-bcc'],
+]
+
+const isCommand = (key: string): boolean =>
+  COMMANDS.some((command) => (command.endsWith('-') ? key.startsWith(command) : key === command))
+
+/**
  * Reads the header fields that a caller of the API adds to a mail. The function allows a name only if no part of this
  * service sets the field. Therefore a caller can change neither the author nor the recipients of the mail, and can add
  * no line to the header.
@@ -35,6 +51,9 @@ export function readCustomHeaders(
     const field = `headers.${name}`
     const key = name.toLowerCase()
     if (!ALLOWED.test(name)) return { error: `${field} must be X-*, List-* or Auto-Submitted` }
+    if (isCommand(key)) {
+      return { error: `${field} must not be a field that mail relays read as a command` }
+    }
     if (!VALUE.test(value)) {
       return { error: `${field} must be one line of 1 to 900 visible ASCII characters` }
     }

@@ -37,6 +37,29 @@ describe('the service checks the name of a header field', () => {
     },
   )
 
+  test.each([
+    'X-SMTPAPI',
+    'x-msys-api',
+    'X-MC-BccAddress',
+    'X-SES-CONFIGURATION-SET',
+    'X-MQ-Envelope',
+    'X-Job',
+  ])(
+    'a caller may not add the header field %s, because a mail relay reads it as a command',
+    (name) => {
+      expect(fault({ [name]: 'v' })).toBe(
+        `headers.${name} must not be a field that mail relays read as a command`,
+      )
+    },
+  )
+
+  test.each(['X-Job-Id', 'X-Smtpapi-Id', 'X-Mcc', 'X-Envid-2', 'X-Order'])(
+    'a caller may add the header field %s, which is no command of a mail relay',
+    (name) => {
+      expect(fault({ [name]: 'v' })).toBeNull()
+    },
+  )
+
   test('the name of a header field may be used only once, in any letter case', () => {
     expect(fault({ 'X-Tide': 'a', 'x-tide': 'b' })).toBe(
       'headers.x-tide must differ from the earlier ones',
