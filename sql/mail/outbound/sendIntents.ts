@@ -83,11 +83,14 @@ export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)
   | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
 
-/** Returns the number of bytes that a send intent adds to the size of its batch. */
+/**
+ * Returns the number of bytes of the texts and attachments of a send intent. The texts count as UTF-8, as in the
+ * database.
+ */
 export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
   attachments.reduce(
     (sum, { content }) => sum + content.length,
-    text.length + (html === null ? 0 : html.length),
+    Buffer.byteLength(text) + (html === null ? 0 : Buffer.byteLength(html)),
   )
 
 /**

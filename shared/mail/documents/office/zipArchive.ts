@@ -29,6 +29,8 @@ type Entry = { method: number; packed: number; size: number; offset: number; isE
 export class ZipArchive {
   readonly #bytes: Uint8Array
   readonly #entries = new Map<string, Entry>()
+  /** Holds the names that several files have. Programs differ in which of these files they show. */
+  readonly #repeated = new Set<string>()
   #unpacked = 0
   readonly isCut: boolean
 
@@ -47,7 +49,9 @@ export class ZipArchive {
       const flags = view.getUint16(at + ENTRY.flags, true)
       const length = view.getUint16(at + ENTRY.nameLength, true)
       const raw = bytes.subarray(at + ENTRY.bytes, at + ENTRY.bytes + length)
-      this.#entries.set(nameOf(raw, (flags & IS_UTF8) !== 0), {
+      const name = nameOf(raw, (flags & IS_UTF8) !== 0)
+      if (this.#entries.has(name)) this.#repeated.add(name)
+      this.#entries.set(name, {
         method: view.getUint16(at + ENTRY.method, true),
         packed: view.getUint32(at + ENTRY.packed, true),
         size: view.getUint32(at + ENTRY.size, true),
@@ -73,11 +77,13 @@ export class ZipArchive {
 
   /**
    * Unpacks a file of the zip archive. @returns null if the zip archive has no file with the name.
-   * @throws {DocumentError} if the file is damaged, or if all files of the archive together unpack to too many bytes.
+   * @throws {DocumentError} if the file is damaged, if several files have the name, or if all files of the archive
+   * together unpack to too many bytes.
    */
   read(name: string): Uint8Array | null {
     const entry = this.#entries.get(name)
     if (entry === undefined) return null
+    if (this.#repeated.has(name)) throw new DocumentError('malformed')
     if (entry.isEncrypted) throw new DocumentError('encrypted')
     const packed = this.#packed(entry)
     const room = UNPACKED_MAX_BYTES - this.#unpacked

@@ -65,6 +65,18 @@ test('an inbox whose storage is full neither receives nor sends mail until its o
   expect((await send(agent)).status).toBe(201)
 })
 
+test('the storage of a sent mail counts the bytes of its texts in UTF-8', async () => {
+  const agent = await service.newAgent()
+  const sent = {
+    to: ['a@example.com'],
+    subject: 's',
+    text: '漢'.repeat(1_000),
+    html: 'é'.repeat(10),
+  }
+  expect((await agent.post('/v0/messages/send', sent)).status).toBe(201)
+  expect((await projectOf(agent)).usage.storageBytes).toBe(3_020)
+})
+
 test('the operator changes the storage limit of one project', async () => {
   const agent = await service.newAgent()
   expect((await send(agent)).status).toBe(201)

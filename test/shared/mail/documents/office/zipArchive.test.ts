@@ -127,6 +127,14 @@ describe('the service reads a damaged zip archive', () => {
     expect(open(changed(bytes, END, 16, bytes.length - 45, 4))).toBe('malformed')
   })
 
+  test('a zip archive with two files of one name counts as damaged, because programs differ in which one they read', () => {
+    const twice = Buffer.from(
+      zip({ 'a.xml': 'one', 'b.xml': 'two' }).toString('latin1').replaceAll('b.xml', 'a.xml'),
+      'latin1',
+    )
+    expect(reasonOf(() => new ZipArchive(twice).read('a.xml'))).toBe('malformed')
+  })
+
   test('the directory of a zip archive may be at the very end of the archive', () => {
     const end = Buffer.from(bytes.subarray(bytes.lastIndexOf(END, undefined, 'latin1')))
     const entry = Buffer.alloc(46)
