@@ -886,6 +886,7 @@ create table outbound_mails (
   headers jsonb,
   traceparent text,
   approved_hash bytea,
+  own_event jsonb,
   constraint outbound_mails_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'deferred'::text, 'done'::text, 'held'::text]))),
   constraint outbound_mails_message_row_fkey FOREIGN KEY (message_row) REFERENCES messages("row") ON DELETE CASCADE,
   constraint outbound_mails_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,

@@ -19,6 +19,7 @@ import {
 import { ianaName, localOf } from '../../../shared/mail/calendar/zones.ts'
 import { calendarType, type SentAttachment } from '../../../shared/mail/compose/sentAttachment.ts'
 import {
+  type OwnEventChange,
   reviseOwnEvent,
   startOwnEvent,
   undoOwnEvent,
@@ -114,6 +115,8 @@ type Announced = Pick<
 export type Invitation = {
   attachment: SentAttachment
   shown: { uid: string; sequence: number }
+  /** Holds the change of the event that the service takes back if the mail ends unsent. */
+  change: OwnEventChange
   /** Takes back the change of the event after the service has refused the mail. */
   undo(): Promise<void>
 }
@@ -155,7 +158,8 @@ export async function invitationOf(
     ;({ sequence, before } = revised)
     series = revised.event as Announced
   }
-  const undo = () => undoOwnEvent(pool, projectId, { uid, sequence, before })
+  const change = { uid, sequence, before }
+  const undo = () => undoOwnEvent(pool, projectId, change)
   const recurrenceId = isInstance
     ? await orUndo(() => instanceOf(input.recurrenceId!, series!), undo)
     : null
@@ -180,6 +184,7 @@ export async function invitationOf(
       content: Buffer.from(content),
     },
     shown: { uid, sequence },
+    change,
     undo,
   }
 }

@@ -137,7 +137,7 @@ export async function sendMessage(
       inReplyTo: [],
       references: [],
       answer,
-      ...(invitation === null ? {} : { undo: invitation.undo }),
+      ...(invitation === null ? {} : { undo: invitation.undo, ownEvent: invitation.change }),
     }
   })
   return { ...answer, ...textIfFull(services, body) }

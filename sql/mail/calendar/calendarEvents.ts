@@ -198,14 +198,19 @@ export async function reviseOwnEvent(
 }
 
 /**
- * Takes back a change of a calendar event that this project organizes, because the service has refused the mail with
+ * Describes a change of a calendar event that a project organizes. The field `sequence` holds the SEQUENCE (RFC 5545) of
+ * the changed event. The field `before` holds the event before the change. Null means that the change made the event.
+ */
+export type OwnEventChange = { uid: string; sequence: number; before: object | null }
+
+/**
+ * Takes back a change of a calendar event that this project organizes, because the service does not send the mail with
  * the change. If the event has changed again since, the function changes nothing.
- * @param before is the state before the change. Null means that the change made the event.
  */
 export async function undoOwnEvent(
   db: Queryable,
   projectId: string,
-  { uid, sequence, before }: { uid: string; sequence: number; before: object | null },
+  { uid, sequence, before }: OwnEventChange,
 ): Promise<void> {
   const where = 'where project_id = $1 and uid_hash = $2 and sequence = $3'
   const key = [projectId, uidHash(uid), sequence]

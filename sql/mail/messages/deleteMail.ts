@@ -2,6 +2,7 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../../db.ts'
 import { deleteInBatches } from '../../deleteInBatches.ts'
 import { withdrawDeleted } from '../approval/heldMails.ts'
+import { undoEventsOfUnsent } from '../outbound/unsentMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /**
@@ -152,6 +153,7 @@ export async function deleteRows(
     [rows],
   )
   await withdrawDeleted(db, rows)
+  await undoEventsOfUnsent(db, rows)
   // The function also removes the job that would send the mail. Otherwise the job of a deleted scheduled mail could
   // stay in the queue for a year.
   await db.query(

@@ -3,6 +3,7 @@ import type { SentAttachment } from '../../../shared/mail/compose/sentAttachment
 import type { Unsubscribe } from '../../../shared/mail/compose/unsubscribe.ts'
 import { findIdempotent } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
+import type { OwnEventChange } from '../calendar/calendarEvents.ts'
 import type { RefusedRecipient } from './recipientPolicy.ts'
 
 /** Holds the name of the API operation under which the service stores the idempotency keys of send and reply. */
@@ -59,6 +60,11 @@ export type SendIntent = {
    * calendar file.
    */
   calendar?: number | null
+  /**
+   * Holds the change that the mail makes to an event of its project. The service takes the change back if the mail ends
+   * unsent. If `ownEvent` is absent or null, the mail changes no event.
+   */
+  ownEvent?: OwnEventChange | null
   /**
    * Holds the W3C trace context that the delivery of the mail continues. If `traceparent` is absent, the send intent
    * has no trace context.

@@ -1,5 +1,6 @@
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Client, Queryable } from '../../db.ts'
+import { type OwnEventChange, undoOwnEvent } from '../calendar/calendarEvents.ts'
 
 /** Describes a locked outbound mail. While its row is locked, no worker process can begin a delivery attempt. */
 type Unsent = { messageRow: string; status: string }
@@ -30,13 +31,15 @@ export async function lockUnsent(
 
 /**
  * Ends a scheduled or held mail without sending it. Its recipients no longer count towards the quota of the day on
- * which the API accepted the mail. The caller has locked the mail with {@link lockUnsent}.
+ * which the API accepted the mail. If the mail changes an event of its project, the function takes the change back,
+ * because no recipient has seen it. The caller has locked the mail with {@link lockUnsent}.
  */
 export async function endUnsent(
   db: Queryable,
   messageRow: string,
   { status, error }: { status: 'cancelled' | 'rejected' | 'expired'; error: string },
 ): Promise<void> {
+  await undoEventsOfUnsent(db, [messageRow])
   await db.query(`update outbound_mails set state = 'done' where message_row = $1`, [messageRow])
   const { rowCount } = await db.query(
     `update outbound_recipients set state = 'failed', error = $2, updated_at = clock_timestamp()
@@ -55,4 +58,19 @@ export async function endUnsent(
     [messageRow, rowCount],
   )
   await db.query('select graphile_worker.remove_job($1)', [`send_mail:${messageRow}`])
+}
+
+/**
+ * Takes back the changes that scheduled and held mails make to events of their projects, because no recipient has seen
+ * these mails. The newest change is the first, because an older change can be taken back only after the newer ones.
+ */
+export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[]): Promise<void> {
+  const { rows: changes } = await db.query<{ project_id: string; own_event: OwnEventChange }>(
+    `select o.project_id, o.own_event from outbound_mails o join messages m on m.row = o.message_row
+     where o.message_row = any ($1::bigint[]) and o.own_event is not null
+       and m.delivery_status in ('scheduled', 'held')
+     order by (o.own_event ->> 'sequence')::int desc`,
+    [rows],
+  )
+  for (const change of changes) await undoOwnEvent(db, change.project_id, change.own_event)
 }

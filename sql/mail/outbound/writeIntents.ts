@@ -29,7 +29,7 @@ const GIVEN = `
       in_reply_to text[], reference_ids text[], search tsvector, subject_key text, attachments jsonb, refused text[],
       reasons text[], recipients int, unsubscribe jsonb, stored_bytes bigint, names jsonb, headers jsonb,
       send_at timestamptz, status text, approval_id text, approval_hours int, draft_id text, traceparent text,
-      calendar text)
+      calendar text, own_event jsonb)
   )`
 
 /**
@@ -85,10 +85,10 @@ const OUTBOUND = `
   outgoing as (
     insert into outbound_mails (
       message_row, project_id, state, next_attempt_at, accepted_at, unsubscribe, names, headers,
-      traceparent)
+      traceparent, own_event)
     select message_row, project_id, case status when 'held' then 'held' else 'queued' end,
       case status when 'held' then 'infinity' else coalesce(send_at, now) end,
-      coalesce(send_at, now), unsubscribe, names, headers, traceparent
+      coalesce(send_at, now), unsubscribe, names, headers, traceparent, own_event
     from placed
   ), addressed as (
     insert into outbound_recipients (message_row, address, state, error)
@@ -255,6 +255,7 @@ const recordOf = ({ n, intent, threadId, status, recipients, approvalHours }: Ad
   draft_id: intent.draft?.id ?? null,
   traceparent: intent.traceparent ?? null,
   calendar: intent.calendar == null ? null : attachmentId(intent.calendar),
+  own_event: intent.ownEvent ?? null,
 })
 
 const attachmentId = (index: number) => `att_${index + 1}`

@@ -196,6 +196,34 @@ test('an event appears in the calendar as soon as the mail with the event is que
   expect(await calendar(agent)).toHaveLength(1)
 })
 
+test.each(['rejects', 'withdraws', 'deletes'])(
+  'if somebody %s the mail that changes an event, the next mail about the event does not contain the change',
+  async (deed) => {
+    const agent = await heldAgent(service)
+    const guest = await service.newAgent()
+    const decide = async (messageId: string, decision: 'approve' | 'reject') => {
+      const { approvalId, sha256 } = await requestOf(service, agent, messageId)
+      const body = decision === 'approve' ? { sha256 } : { reason: 'No' }
+      return await service.platform.post(`${heldPath(agent, approvalId)}/${decision}`, body)
+    }
+    const first = await sendMail(agent, { to: [guest.address], event: EVENT })
+    await decide(first.messageId, 'approve')
+    await untilCalendar(agent, 'the approved event', ({ length }) => length === 1)
+    const { uid } = first.event
+    const event = { ...EVENT, uid, summary: 'Another summary' }
+    const second = await sendMail(agent, { to: [guest.address], event })
+    expect(second.event.sequence).toBe(1)
+    if (deed === 'rejects') await decide(second.messageId, 'reject')
+    else if (deed === 'deletes') await agent.delete(messagePath(second.messageId))
+    else await agent.post(`${messagePath(second.messageId)}/cancel`, {})
+    const third = await sendMail(agent, { to: [guest.address], event: { uid, cancel: true } })
+    expect(third.event.sequence).toBe(1)
+    await decide(third.messageId, 'approve')
+    const cancelled = await untilInvite(guest, 'the end', ({ method }) => method === 'CANCEL')
+    expect(cancelled.invites[0]).toMatchObject({ uid, summary: 'Cargo review' })
+  },
+)
+
 test('an event that is scheduled for later does not delay the invitations that are due now', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const host = await idle.newAgent()
