@@ -82,7 +82,10 @@ export async function compare({
   return rowOf(measured, our!, their!)
 }
 
-/** Repeats `work` for `durationMs` in `lanes` parallel loops. @returns the number of runs of `work` per second */
+/**
+ * Repeats `work` for `durationMs` in as many parallel loops as `lanes` says. @returns the number of runs of `work` per
+ * second
+ */
 export async function perSecond(options: {
   lanes: number
   durationMs: number

@@ -122,7 +122,7 @@ test('if a pending settlement has no transaction hash, the x402 SDK does not rep
   })
 })
 
-test('a seller with the flow `upfront` settles a payment without verifying it first', async () => {
+test('a seller with the payment flow `upfront` settles a payment without a verify call before it', async () => {
   const { url, client, served } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)

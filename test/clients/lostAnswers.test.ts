@@ -183,7 +183,7 @@ test('if a seller creates a new paywall object for each request, a payment still
   }
 })
 
-test('a payment that was redeemed more than ten minutes ago gets no new response', async () => {
+test('if a payment was redeemed more than ten minutes ago, a repeated request with this payment gets no new response', async () => {
   let served = 0
   await using shop = await OUR_PAYWALLS.fetch(price(), () => new Response(`ha ${++served}`))
   const { headers } = await newPayment()

@@ -141,7 +141,7 @@ test('the audit log statistics count exactly the entries that the audit log list
   expect((await service.platform.get('/v0/logs/stats')).status).toBe(403)
 })
 
-test('the audit log is filtered by each filter alone and by several filters together', async () => {
+test('each filter of the audit log returns only the matching entries, alone and together with the other filters', async () => {
   const agent = await service.newAgent()
   await agent.put(path('a'), { type: 'CUSTOM', data: { a: 1 } })
   await agent.put(path('b/ü'), { type: 'CUSTOM', data: { a: 1 } })

@@ -96,7 +96,7 @@ test('the client retries a repeatable call after the status 502, 503 or 504 and 
   expect(requests.map(({ method }) => method)).toEqual(['PATCH', 'PATCH', 'DELETE'])
 })
 
-test('if the response to a wait is lost, the repeated wait finds a message that arrived in the meantime', async () => {
+test('if the response to a call that waits for a message is lost, the repeated call returns a message that arrived in the meantime', async () => {
   for (const step of [
     NOT_NOW,
     'break',
@@ -131,7 +131,7 @@ test('if the response to a wait is lost, the repeated wait finds a message that 
   for (const { path } of requests) expect(path).toContain(encodeURIComponent(after))
 })
 
-test('a repeated wait does not return a message that an earlier wait returned', async () => {
+test('if the client repeats a call that waits for a message, it does not get a message that an earlier call returned', async () => {
   const createdAt = new Date(Date.now() + 60_000).toISOString()
   const { purser, requests } = await misbehaving([
     { status: 200, body: JSON.stringify({ createdAt }) },
@@ -307,7 +307,7 @@ test('the constructor of the client throws an error for a wrong API key or base 
   expect(() => new PurserPlatform({ apiKey: KEY })).toThrow(TypeError)
 })
 
-describe('the client sends requests and reads responses', () => {
+describe('the client builds correct HTTP requests, and returns the response or throws an error', () => {
   /** Returns a client whose requests get the given response, and the list of these requests. */
   function answering(answer: (request: Request) => Response | Promise<Response>) {
     const requests: Request[] = []

@@ -157,7 +157,7 @@ test('if the connection breaks or the service is busy, the client reads the same
   ])
 })
 
-test('if a purchase does not end in time, the error names the idempotency key with which a further call continues the purchase', async () => {
+test('if a purchase does not end in time, the error names the idempotency key with which a later call continues the purchase', async () => {
   for (const [answers, purchase] of [
     [[PENDING], PENDING],
     [[PENDING, AWAY], PENDING],
@@ -255,7 +255,7 @@ test('a body in an unknown encoding is returned with the header that names the e
   expect(response.headers.get('content-encoding')).toBe('zstd2')
 })
 
-test('if the service left out the body of the paid response, the client throws an error with the reason', async () => {
+test('if the service omits the body of the paid response, the client throws an error with the reason', async () => {
   for (const more of [{}, { bodyBase64: null }]) {
     const purchase = answered({ body: null, bodyOmitted: 'too-large', ...more })
     const error = await buying(purchase)

@@ -176,7 +176,7 @@ test('the schema of a request body refuses unknown fields at every depth, as the
   expect(JSON.stringify(properties)).not.toContain('"additionalProperties":false')
 })
 
-test('examples of the OpenAPI document match their schemas', () => {
+test('the examples in the OpenAPI document match their schemas', () => {
   for (const [method, path, operation] of operations()) {
     for (const media of [operation.requestBody, ...Object.values(operation.responses as object)]) {
       const { schema, example } = media?.content?.['application/json'] ?? {}

@@ -82,7 +82,7 @@ async function deafFeed(
   return deaf
 }
 
-describe('an event reader starts although its caller names no received event', () => {
+describe('an event reader can start without the id of a last received event, and then gets the later events', () => {
   test('an event reader whose caller names no received event gets only new events, each immediately', async () => {
     const projectId = await projectWith(2)
     const { reader, begin, missed } = await feed.open(projectId, null)
@@ -241,7 +241,7 @@ describe('an event reader continues after the last event that its caller has rec
   })
 })
 
-describe('event readers of one project share their work', () => {
+describe('event readers of one project share their database reads', () => {
   test('all event readers of one project get a new event by one shared database read', async () => {
     const reads: string[] = []
     const deaf = await deafFeed((name) => reads.push(name))
@@ -319,7 +319,7 @@ describe('event readers of one project share their work', () => {
   })
 })
 
-describe('an event reader ends', () => {
+describe('an event reader ends when it is closed, or when its API key or database connection changes', () => {
   test('if an event reader is closed while a caller waits, the wait returns no events', async () => {
     const { reader } = await feed.open(await projectWith(0), null)
     expect(reader.ended).toBe(false)

@@ -149,7 +149,7 @@ async function inTwoParts(
   return text
 }
 
-test('a request is refused if its API key is replaced or loses the scope while its body arrives', async () => {
+test('the service refuses a request if its API key is replaced or loses the scope while the request body arrives', async () => {
   for (const [change, status] of [
     [{ path: '/rotate-key', body: undefined }, 401],
     [{ path: '', body: { removeScopes: ['vault:write'] } }, 403],

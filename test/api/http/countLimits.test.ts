@@ -25,7 +25,7 @@ for (const [path, columns, values] of [
     `gen_random_uuid()::text, 'message.received', '', 'https://a.example', '', 'delivered'`,
   ],
 ] as const) {
-  test(`as soon as the limit of counted rows is reached, the response of ${path} says that further rows are not counted`, async () => {
+  test(`if ${path} has more rows than the service counts, the response says that the count is incomplete`, async () => {
     const add = (rows: number) =>
       service.database.pool.query(
         `insert into ${columns} project_id) select ${values}, $1 from generate_series(1, $2)`,

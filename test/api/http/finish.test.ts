@@ -41,7 +41,7 @@ test('a large response that is not JSON is passed on unchanged to the client', a
   expect(await sendLargeAtOnce(lines)).toBe(lines)
 })
 
-test('only a JSON response of more than 256 KB counts its memory until the client has read it', async () => {
+test('only a JSON response of more than 256 KB counts against the memory limit, until the client has read it', async () => {
   const counted: number[] = []
   for (const size of [256 * 1024, 256 * 1024 + 1]) {
     const response = Response.json('x'.repeat(size - 2))

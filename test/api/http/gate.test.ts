@@ -46,7 +46,7 @@ test('the rate limit counts each call of an HTTP request, and admits exactly the
   expect(await further('prj_b', 4)).toBe(429)
 })
 
-test('the rate limit counts failed sign-ins for their IP address, and refuses further sign-ins once it is reached', async () => {
+test('the rate limit counts failed sign-ins for their IP address, and refuses more sign-ins from this address once it is reached', async () => {
   expect(await signIn('192.0.2.1')).toBe('counted')
   await freeze()
   expect(await signIn('192.0.2.1')).toBe('counted')
@@ -54,7 +54,7 @@ test('the rate limit counts failed sign-ins for their IP address, and refuses fu
   expect(await signIn('192.0.2.2')).toBe('counted')
 })
 
-test('no further call is counted if there is no rate limit, or if an HTTP request contains only one call', async () => {
+test('calls after the first in one HTTP request are not counted without a rate limit, and a request with one call adds no such count', async () => {
   await countFurther(services(0, NO_DATABASE), 'prj_c', 5)
   await countFurther(services(3, NO_DATABASE), 'prj_c', 0)
   await countFailedSignIn(services(0, NO_DATABASE), '192.0.2.3')

@@ -40,7 +40,7 @@ test('work on a large response waits for free memory, and work on a small respon
   expect(await work(half)).toBe('done')
 })
 
-test('a response body that cannot be read releases its memory', async () => {
+test('if reading a response body fails, the memory of this body is free again', async () => {
   const answers = new HeldAnswers({ totalBytes: 2 * MB })
   for (let n = 0; n < 5; n++) {
     const error = await failure(answers.body('a', MB, () => Promise.reject(new Error('gone'))))
@@ -93,7 +93,7 @@ test('no waiting response is dropped for a request that is refused anyway', asyn
   expect((await waiting.read()).value).toHaveLength(64 * 1024)
 })
 
-test('the memory of a dropped response is free again, so a later response is accepted', async () => {
+test('after the service drops a response, its memory is free again, so a later response is accepted', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 2 * MB, nowMs: () => nowMs })
   await answers.body('a', 2 * MB, read)

@@ -258,7 +258,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
   })
 })
 
-describe('the service checks the email rules before it sends a mail', () => {
+describe('the service sends no mail to a recipient whom an email rule blocks', () => {
   test('the response names each blocked recipient, and a mail that has only blocked recipients gets status 422', async () => {
     const agent = await service.newAgent()
     await add(agent, 'BLOCK', 'SEND', '*@rival.test')

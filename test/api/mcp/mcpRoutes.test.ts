@@ -34,7 +34,7 @@ async function post(body: unknown, { key = agent.key, headers = {}, path = '/mcp
 const WHOAMI = toolCall('whoami')
 const CANCELLED = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
 
-describe('a client without an MCP session sends a request', () => {
+describe('the service refuses an MCP request that no MCP session needs, or whose body is not an object', () => {
   test.each(['GET', 'DELETE'])(
     'an MCP request with the method %s gets status 405 and a message that says to use POST',
     async (method) => {
@@ -58,7 +58,7 @@ test('an MCP request body that is not a JSON object is refused', async () => {
   }
 })
 
-describe('a client cancels an MCP call', () => {
+describe('a message that cancels an MCP call gets no JSON-RPC response', () => {
   test('an MCP message or batch that contains only cancellations gets status 202 and no JSON-RPC response', async () => {
     for (const body of [CANCELLED, [CANCELLED], Array(20).fill(CANCELLED)]) {
       const { status, body: answer } = await post(body)
@@ -72,7 +72,7 @@ describe('a client cancels an MCP call', () => {
   })
 })
 
-describe('a client sends a batch of MCP messages', () => {
+describe('a batch of MCP messages is accepted only with an allowed length and MCP version', () => {
   const NOTE = { jsonrpc: '2.0', method: 'notifications/initialized' }
 
   test('an MCP batch must have 1 to 20 messages, and cancellations count as messages', async () => {
@@ -97,7 +97,7 @@ describe('a client sends a batch of MCP messages', () => {
   })
 })
 
-describe('the Origin header names the page that sends an MCP request', () => {
+describe('the Origin header decides which web pages may send an MCP request', () => {
   const from = async (origin: string) => await post(WHOAMI, { headers: { origin } })
 
   test('a web page of this machine or of the service’s own host, at any port, may send an MCP request', async () => {
@@ -132,7 +132,7 @@ describe('the Origin header names the page that sends an MCP request', () => {
   })
 })
 
-describe('the service lists the names of its MCP tools', () => {
+describe('the form of the MCP tool names depends on the client and its request', () => {
   const namesAt = async (path: string, key = agent.key) => {
     const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
     const { body } = await post(list, { path, key })
@@ -165,7 +165,7 @@ describe('the service lists the names of its MCP tools', () => {
   })
 })
 
-describe('an OAuth client calls an MCP tool', () => {
+describe('if the call of an OAuth client lacks a scope, the response names the missing scope', () => {
   const challenge = async (body: unknown, key: string) => {
     const answer = await post(body, { key })
     return { ...answer, header: answer.headers.get('www-authenticate') }

@@ -95,7 +95,7 @@ async function answerTo(message: object, given: Given) {
   return sent
 }
 
-describe('the relay passes on a message of the MCP host', () => {
+describe('the relay passes each message of the MCP host to the service, and the response back to the host', () => {
   test('the MCP relay (stdio to HTTP) sends a message with the API key and the tool name form, and returns the service’s answer', async () => {
     const { say, asked, sent, end } = await start(echo, 'underscore')
     say({ id: 1, method: 'tools/list', params: { a: 'é' } })
@@ -145,7 +145,7 @@ describe('the relay passes on a message of the MCP host', () => {
   })
 })
 
-describe('the relay reports an error of the service to the host', () => {
+describe('the relay reports each error of the service to the host', () => {
   const call = { id: 1, method: 'tools/list' }
   const messageOf = async (given: Given) => {
     const [{ error }] = await answerTo(call, given)
@@ -257,7 +257,7 @@ describe('the relay reports an error of the service to the host', () => {
   })
 })
 
-describe('the host cancels a call that the relay has already sent to the service', () => {
+describe('if the host cancels a call, the relay closes the connection of this call to the service', () => {
   const cancel = (requestId?: unknown) => ({
     method: 'notifications/cancelled',
     ...(requestId === undefined ? {} : { params: { requestId } }),
@@ -314,7 +314,7 @@ describe('the host cancels a call that the relay has already sent to the service
   })
 })
 
-describe('the relay names the agreed version of MCP in its requests', () => {
+describe('after the handshake, the relay names the agreed version of MCP in its requests', () => {
   const versionAfter = async (first: object, given: (asked: Asked) => Given) => {
     const { say, asked, sent, end } = await start(given)
     say(first)
@@ -348,7 +348,7 @@ describe('the relay names the agreed version of MCP in its requests', () => {
   })
 })
 
-describe('a message of the host can name the MCP version itself', () => {
+describe('if a message of the host names the MCP version itself, the relay uses this version', () => {
   const headersOf = async (method: string, params: object, version: unknown = '2026-07-28') => {
     const { say, asked, end } = await start(echo)
     say({ id: 1, method, params: { ...params, _meta: { [VERSION_FIELD]: version } } })

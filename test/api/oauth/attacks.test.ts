@@ -161,7 +161,7 @@ test('a refresh token is valid only for the app that received it', async () => {
   expect(body.error).toBe('invalid_grant')
 })
 
-describe('the service protects the consent that a person gives to an app', () => {
+describe('only the person to whom the consent page belongs can give consent to an app', () => {
   const open = () => requestConsent(service, authorizationOf(service.url, clientId))
 
   test('only the consent page of the console can give consent', async () => {

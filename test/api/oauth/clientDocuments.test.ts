@@ -118,7 +118,7 @@ test('if an app removes a redirect URI from its metadata document, the URI is re
   expect((await ask(url)).status).toBe(400)
 })
 
-test('a client id is refused without a fetch unless it is an https URL with a path, in the form that all URL parsers read alike', async () => {
+test('the service does not fetch a client id unless it is an https URL with a path, in a form that all URL parsers read alike', async () => {
   fetches = []
   for (const id of [
     `http://app.example:${port}/client.json`,

@@ -95,7 +95,7 @@ const HOSTS: Record<string, { agent: string; steps: Step[] }> = {
   },
 }
 
-test('a request of an MCP host for a stream of tool list changes is refused, because the tool list never changes', async () => {
+test('if an MCP host requests a stream of tool list changes, the service refuses the request, because the tool list never changes', async () => {
   const { headers, body } = modern('subscriptions/listen')
   const answer = await fetch(`${service.url}/mcp`, {
     method: 'POST',

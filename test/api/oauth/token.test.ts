@@ -188,7 +188,7 @@ test('an app gets an access token for one hour, a refresh token, and the scopes 
   })
 })
 
-describe('an app refreshes its access token', () => {
+describe('with its refresh token, an app gets a new access token', () => {
   let renewal: Fields
   beforeAll(async () => {
     const { refresh, clientId: client_id } = await connect(service, agent)

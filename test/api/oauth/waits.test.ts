@@ -25,8 +25,7 @@ async function countWaiting(): Promise<number> {
 }
 
 /**
- * Connects an app to a new agent, because the mail of an earlier test may arrive late, and starts a call that waits for
- * mail. @returns the agent, the app, and the result of the call
+ * an app can revoke one of its own tokens
  */
 async function startWaiting() {
   const agent = await service.newAgent()
@@ -78,7 +77,7 @@ test('a call that waits for mail gets the mail, even if the app refreshes its to
   })
 })
 
-test('if an app revokes an access token of another app, no waiting call ends', async () => {
+test('if an app tries to revoke the access token of another app, no waiting call ends', async () => {
   const { agent, app, result } = await startWaiting()
   const other = await connect(service, agent)
   await revoke(service.url, { token: app.access, client_id: other.clientId })

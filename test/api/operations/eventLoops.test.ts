@@ -9,7 +9,7 @@ type Ready = { status: string; checks: Record<string, string> }
 const readyOf = async (url: string): Promise<Ready> =>
   (await (await fetch(`${url}/readyz`)).json()) as Ready
 
-test('if the event loop of a process was blocked for a second, the process reports this', async () => {
+test('if the event loop of a process was blocked for a second, /readyz and /metrics of the process report this', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   // Earlier tests may have blocked the process, so this test waits until the process is free.
   await waitFor(
@@ -33,7 +33,7 @@ test('if the event loop of a process was blocked for a second, the process repor
   expect(Number(seconds)).toBeGreaterThan(1)
 })
 
-test('/readyz names a worker pool whose event loop is blocked, until the event loop runs again', async () => {
+test('while the event loop of a worker pool is blocked, /readyz names this worker pool', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   await using workers = startProcess(
     'workers/main.ts',

@@ -26,7 +26,7 @@ afterAll(async () => {
   closeServers()
 })
 
-test('before the first health checks, there is no health report', async () => {
+test('a request for the health report gets status 404 before the first health check', async () => {
   const { status, body } = await service.platform.get(PATH)
   expect(status).toBe(404)
   expect(body.message).toBe('No report yet: POST /v0/platform/health makes one')
@@ -61,7 +61,7 @@ test('a new health report contains new checks by the workers and names each part
 const WHOLE = { sections: [], given: { service: [], mail: [], chain: [] } }
 const PART = { sections: [], given: { service: [], mail: [] } }
 
-test('callers at the same time share one health report, and a later caller gets a new report', async () => {
+test('callers who request a health report at the same time get the same report, and a later caller gets a new report', async () => {
   const { pool } = service.database
   const ids = await Promise.all([1, 2, 3].map(() => requestReport(pool, PART)))
   const [reportId] = ids as [string]

@@ -27,7 +27,7 @@ async function samples(): Promise<Map<string, number>> {
   )
 }
 
-test('the metrics count the jobs by task and state', async () => {
+test('/metrics shows the number of jobs for each task and state', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   const found = await samples()

@@ -28,7 +28,7 @@ const NAMES = [
 ]
 const namesIn = (text: string) => [...text.matchAll(/^(\w+)=.+$/gm)].map(([, name]) => name!)
 
-test('without an argument, the command prints new secrets, and a second run prints others', async () => {
+test('without an argument, the command bun run secrets:new prints new secrets, and a second run prints different ones', async () => {
   const [one, other] = await Promise.all([run(), run()])
   expect([one.code, namesIn(one.text)]).toEqual([0, NAMES])
   expect(one.error).toMatch(/The gas wallet 0x[\dA-Fa-f]{40} needs ether/)
@@ -36,7 +36,7 @@ test('without an argument, the command prints new secrets, and a second run prin
   expect(values(one.text).filter((line) => other.text.includes(line))).toEqual([])
 })
 
-test('the command writes the secrets to a new file that only its owner reads, and never overwrites a file', async () => {
+test('the command bun run secrets:new writes the secrets to a new file that only its owner can read, and never overwrites a file', async () => {
   const file = join(folder, 'production.env')
   const made = await run(file)
   expect([made.code, made.text]).toEqual([0, ''])
@@ -48,7 +48,7 @@ test('the command writes the secrets to a new file that only its owner reads, an
   expect(readFileSync(file, 'utf8')).toBe(before)
 })
 
-test('with --units, each part of the service gets a file that contains only its own secrets', async () => {
+test('with --units, the command bun run secrets:new writes a file for each part of the service with only the secrets of this part', async () => {
   const units = join(folder, 'units')
   mkdirSync(units)
   const made = await run('--units', units)
@@ -74,7 +74,7 @@ test('with --units, each part of the service gets a file that contains only its 
   expect(read('database.sql')).toContain(`create role purser login password '${password}';`)
 })
 
-test('with --units, the command writes no file if one of the files exists', async () => {
+test('with --units, the command bun run secrets:new writes no file if one of the files already exists', async () => {
   const units = join(folder, 'used')
   mkdirSync(units)
   writeFileSync(join(units, 'smtp.env'), 'kept')
@@ -83,14 +83,14 @@ test('with --units, the command writes no file if one of the files exists', asyn
   expect(readdirSync(units)).toEqual(['smtp.env'])
 })
 
-test('the command shows its usage for an unknown option, two targets or an empty folder', async () => {
+test('the command bun run secrets:new prints its usage if it gets an unknown option, two file names or an empty folder name', async () => {
   const given = [['--nothing'], ['a', 'b'], ['a', '--units', folder], ['--units', '']]
   for (const { code, error } of await Promise.all(given.map((args) => run(...args)))) {
     expect([code, error]).toEqual([78, expect.stringMatching(/^usage: bun run secrets:new/)])
   }
 })
 
-test('the command names a file that it cannot write', async () => {
+test('if the command bun run secrets:new cannot write a file, its error names the file', async () => {
   const file = join(folder, 'absent', 'production.env')
   const { code, error } = await run(file)
   expect([code, error]).toEqual([78, `${file} cannot be written (ENOENT); name another\n`])

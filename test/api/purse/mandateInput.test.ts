@@ -36,7 +36,7 @@ const faultOf = (given: Partial<Given>) => {
   return 'read'
 }
 
-describe('the service reads the terms of a new mandate', () => {
+describe('the service accepts a new mandate only with valid terms', () => {
   test('a new mandate (spending limit of an agent) has the given terms, and default values for the other terms', () => {
     expect(read()).toEqual({
       name: 'Tide tables',
@@ -87,7 +87,7 @@ describe('the service reads the terms of a new mandate', () => {
   })
 })
 
-describe('the service reads the times of a mandate', () => {
+describe('the service accepts only valid times in a mandate', () => {
   test('the times of a mandate are ISO 8601 with a time zone, or a date', () => {
     const until = (validUntil: string) => read({ validUntil }).validUntil?.toISOString()
     expect(until('2027-01-31T09:30:00+01:00')).toBe('2027-01-31T08:30:00.000Z')
@@ -111,7 +111,7 @@ describe('the service reads the times of a mandate', () => {
   })
 })
 
-describe('the service reads the hosts, resources and payees of a mandate', () => {
+describe('the service accepts only valid hosts, resources and payees in a mandate', () => {
   test('a mandate lists hosts, and if a host is wrong, the error names its position in the list', () => {
     expect(read({ hosts: ['API.Example.com', '*.example.com'] }).hosts).toEqual([
       'api.example.com',
@@ -151,7 +151,7 @@ describe('the service reads the hosts, resources and payees of a mandate', () =>
   })
 })
 
-describe('an owner changes a mandate', () => {
+describe('an owner can change single terms of a mandate', () => {
   test('a change of a mandate keeps the start time and each term that the request does not contain', () => {
     const { id, row, reservedAtomic, spentAtomic, releasedAtomic, createdAt, ...terms } = PRESENT
     expect(change({})).toEqual({ ...terms, validFrom: null })
@@ -200,7 +200,7 @@ describe('an owner changes a mandate', () => {
   })
 })
 
-test('the owner sees the amounts of a mandate in USDC, including the total of its open payments', () => {
+test('the owner sees the amounts of a mandate in USDC, and also how much its open payments use', () => {
   expect(toMandateView(PRESENT)).toMatchObject({
     state: 'stopped',
     maxPerPayment: '0.05',

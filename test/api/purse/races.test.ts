@@ -73,7 +73,7 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   for (const one of ended.filter(({ payment }) => payment === null)) {
     expect(one).toMatchObject({ state: 'refused', reason: 'mandate_exceeded' })
   }
-  // Each signed payment belongs to another purchase, and counts against both mandates.
+  // Each signed payment belongs to a different purchase, and counts against both mandates.
   expect(new Set(signed.map(({ purchaseId }) => purchaseId)).size).toBe(signed.length)
   for (const one of signed) {
     expect([one, one.payment!.mandateIds.toSorted()]).toEqual([one, [narrow, wide].toSorted()])

@@ -60,7 +60,7 @@ const OFFERS: [string, Partial<Terms>, string][] = [
   ['a window of no time', { maxTimeoutSeconds: -60 }, 'bad_window'],
 ]
 
-describe('a purse refuses unacceptable payments', () => {
+describe('a purse does not sign a payment that breaks one of its rules', () => {
   for (const [what, terms, reason] of OFFERS) {
     test(what, async () => {
       Object.assign(seller.terms, terms)

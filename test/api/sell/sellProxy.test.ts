@@ -1,4 +1,4 @@
-/** Tests the proxy of `bun run sell` in front of a test server, with a service that grants each payment once. */
+/** Tests the proxy of `bun run sell` in front of a test server. The fake service accepts each payment once. */
 import { afterAll, expect, test } from 'bun:test'
 import { type Server, serve } from 'bun'
 import { readPrices } from '../../../api/sell/prices.ts'

@@ -19,7 +19,7 @@ test('an IPv6 /64 network may open as many SMTP connections as one IP address, a
   expect(admitted('2001:db8:1::1')).toBe(true)
 })
 
-test('if a new SMTP connection needs a place, the listener closes the longest idle connection of the network with the most connections', () => {
+test('if the SMTP listener has its maximum of connections, a new connection closes the longest idle connection of the network with the most', () => {
   const limits = new ConnectionLimits({ max: 4, perAddressMax: 10 })
   const ended: string[] = []
   const enter = (address: string, name: string, activeMs: number) => {
@@ -37,7 +37,7 @@ test('if a new SMTP connection needs a place, the listener closes the longest id
   expect(ended).toEqual(['idle'])
 })
 
-test('if the end of an SMTP connection is reported twice, only one place becomes free', () => {
+test('if the end of an SMTP connection is reported twice, the listener accepts only one new connection in its stead', () => {
   const limits = new ConnectionLimits({ max: 1, perAddressMax: 1 })
   const guest = limits.enter('10.0.0.1', never)!
   limits.leave(guest)
@@ -46,14 +46,14 @@ test('if the end of an SMTP connection is reported twice, only one place becomes
   expect(limits.enter('10.0.0.2', never)).toBeNull()
 })
 
-test('once the inbox of a mail service’s connection is known, the connection counts for the inbox, and the mail service may open another', () => {
+test('once the inbox of a mail service’s connection is known, the connection counts for this inbox, and the mail service may open more', () => {
   const limits = new ConnectionLimits({ max: 100, perAddressMax: 2 })
   const open = () => limits.enter('192.0.2.1', never)
   const deliver = (...inboxes: string[]) =>
     limits.countAs(open()!, inboxes.map(inboxSharer)).map(({ name }) => name.split(' ').at(-1))
   expect([deliver('flooded'), deliver('flooded')]).toEqual([['flooded'], ['flooded']])
   expect([deliver('other'), deliver('third', 'flooded')]).toEqual([['other'], ['third']])
-  // If the share of its inbox is full, the connection still counts for the mail service.
+  // If the connections of its inbox have reached their limit, the connection still counts for the mail service.
   expect(deliver('flooded')).toEqual([])
   expect([open() === null, open()]).toEqual([false, null])
   expect(limits.count()).toBe(6)

@@ -1,4 +1,6 @@
-/** Tests that networks share the disk space for incomplete large mails, and that a new network also gets some. */
+/**
+ * Tests the limits on the disk space for incomplete large mails, and that a new network also gets some of the space.
+ */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -67,7 +69,7 @@ test('the incomplete mails of one network stay below the byte limit of a network
   expect(ended).toEqual([])
 })
 
-test('incomplete mails of a mail provider count for their inboxes, so that a flooded inbox leaves room for others', async () => {
+test('incomplete mails that a mail provider delivers count for their inboxes, so that a flooded inbox leaves space for other inboxes', async () => {
   const { beginFor, ended } = mails()
   const [flooded, other] = [inboxSharer('flooded'), inboxSharer('other')]
   await beginFor('first', [flooded], 3)
@@ -77,7 +79,7 @@ test('incomplete mails of a mail provider count for their inboxes, so that a flo
   expect(ended).not.toContain('quiet')
 })
 
-test('a body below its guaranteed size is accepted, even if other mails of the same sharer use up all its bytes', async () => {
+test('a mail below the guaranteed size is accepted, even if other mails of the same network or inbox use up all their bytes', async () => {
   const { beginFor } = mails()
   const key = { name: 'inbound key', factor: 1 }
   await beginFor('large', [key], 5)

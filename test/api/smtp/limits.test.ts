@@ -24,7 +24,7 @@ function greeting(): Promise<string> {
   })
 }
 
-test('the number of SMTP connections of an IP address is limited, and a closed connection frees its place', async () => {
+test('the number of SMTP connections of an IP address is limited, and after a connection closes, the address may open a new one', async () => {
   const agent = await service.newAgent()
   for (let round = 0; round < 3; round++) {
     const talks = [
@@ -93,7 +93,7 @@ testWhole(
   },
 )
 
-test('if a new SMTP connection needs a place, idle connections of four other IP addresses are closed', async () => {
+test('if the SMTP listener has its maximum of connections, a new client closes idle connections of four other IP addresses', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MAX_CONNECTIONS: '20', SMTP_MAX_CONNECTIONS_PER_IP: '10' },

@@ -18,7 +18,7 @@ const times = (count: number, run: () => void) => {
   for (let n = 0; n < count; n++) run()
 }
 
-describe('a network sends mails within its limits', () => {
+describe('a network may send only a limited number of mails a minute', () => {
   test('each network may send a fixed number of mails a minute, and one network does not reduce the number of another', () => {
     const { clock, made } = rates({ messagesPerIp: 2 })
     made.count(ONE, [])
@@ -47,7 +47,7 @@ describe('a network sends mails within its limits', () => {
   })
 })
 
-describe('an inbox receives mails within its limits', () => {
+describe('an inbox receives only a limited number of mails a minute', () => {
   const MAX = 200
   /** Holds the number of mails that each network may always send to an inbox: 1 % of the limit of the inbox. */
   const LEAST = MAX / 100
@@ -77,7 +77,7 @@ describe('an inbox receives mails within its limits', () => {
     expect(made.takesFor('second', OTHER)).toBe(true)
   })
 
-  test('an IPv6 site that floods an inbox has the guaranteed number of four networks, and not of all its networks', () => {
+  test('an IPv6 site that floods an inbox may still send it the guaranteed number of four networks, and not of all its networks', () => {
     const { made } = rates({ messagesPerInbox: MAX })
     const address = (network: number) => `2001:db8:1:${network}::1`
     times(MAX, () => made.count(ONE, ['inbox']))

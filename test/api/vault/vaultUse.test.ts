@@ -20,7 +20,7 @@ import '../../support/long.ts'
 const SECRET = 'correct "horse" ü/+'
 const DATA = { username: 'ada@x.test', password: SECRET, totp: 'JBSWY3DPEHPK3PXP' }
 
-/** Lists every place in a request at which these tests use the secret. */
+/** Lists each part of a request (such as a header or the body) in which these tests use the secret. */
 const PLACEMENT = [
   ...['body', 'header:x-key', 'header:x-a', 'query:otp', 'query:q'],
   ...['path:/users/', 'path:/a/'],
@@ -225,7 +225,7 @@ test('a withheld credential can be used, but not at another host, with another U
   }
 })
 
-test('if a secret has characters that its place cannot contain, the request is refused and its Idempotency-Key can be used again', async () => {
+test('if a secret has characters that its part of the request cannot contain, the request is refused and its Idempotency-Key can be used again', async () => {
   await store('lines', {
     type: 'CUSTOM',
     data: { key: 'a\r\nX-Evil: 1', wide: 'ключ-ключ', cvc: '12' },
@@ -307,7 +307,7 @@ test('a use of a secret at a slow server gets status 202, and its response can b
   expect((await agent.get(path('slow', `/uses/${first.body.useId}`))).status).toBe(404)
 })
 
-test('a read that waits for the use of a secret gets no response after the key of its project was replaced', async () => {
+test('a call that waits for the result of a request with a secret gets no response after the key of its project was replaced', async () => {
   const owner = await service.newAgent()
   await store('waiting', {}, owner)
   const held = Promise.withResolvers<void>()
@@ -352,7 +352,7 @@ test('no database row, job or log entry contains the used secret in plain text, 
   }
 })
 
-test('a use of a secret fails if the connection is refused, and is unknown if it breaks; a response body that is too large is left out', async () => {
+test('a request with a secret has the result failed if the connection is refused, and unknown if it breaks; a too large body is omitted', async () => {
   await store('none', { allowedHosts: ['bank.example:1', host()] })
   const refused = await use('none', { url: 'https://bank.example:1/' })
   expect(refused.body).toMatchObject({ state: 'failed', response: null })

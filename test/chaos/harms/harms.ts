@@ -157,7 +157,7 @@ const harmSmarthost: Harm = async ({ sink }, random) => {
   return `smarthost: ${deed} failed for ${ms} ms`
 }
 
-/** Kills every process of the service at once, including the supervisor. */
+/** Kills every process of the service at once, including the supervisor process. */
 const cutPower: Harm = async ({ service, mailWorkersKilledMs }) => {
   mailWorkersKilledMs.push(performance.now())
   service.killAll()

@@ -23,7 +23,7 @@ export type RoughProxy = AsyncDisposable & {
   /** Holds the times at which the proxy broke connections on purpose, in milliseconds of performance.now(). */
   readonly endedMs: number[]
   /**
-   * Gets each piece of the server’s response after the proxy has forwarded the piece to the client.
+   * Is called with each piece of the server’s response after the proxy has forwarded the piece to the client.
    */
   onAnswer: ((chunk: Buffer) => void) | null
   /** Holds back all bytes of all connections until `release` is called. */

@@ -32,7 +32,10 @@ export type Load = {
 const PAUSE_MIN_MS = 80
 const PAUSE_MAX_MS = 500
 
-/** Repeats an operation of a client until the client knows the outcome, or until all clients must give up. */
+/**
+ * Repeats an operation of a client until the client knows the outcome, or until the harness tells all clients to give
+ * up.
+ */
 export async function untilDecided(
   { givenUp }: Load,
   random: Random,

@@ -54,7 +54,7 @@ const bazaar = () =>
 const urlsOf = (items: { resource: string }[]) => items.map(({ resource }) => resource)
 const urls = (...names: string[]) => names.map((name) => sellers[name]!.url)
 
-test('the public list of paid resources contains the verified endpoints of sellers who opted in, and needs no key', async () => {
+test('the public list of paid resources contains the verified endpoints of sellers who opted in, and can be read without an API key', async () => {
   const { x402Version, items, pagination } = await bazaar().listResources()
   expect([x402Version, pagination]).toEqual([
     2,
@@ -108,7 +108,7 @@ test('a search in the public list finds endpoints by words, and lists the best m
   expect((await search("100% '_ hail")).resources).toEqual([])
 })
 
-test('the public list refuses a wrong query parameter, and the error names it', async () => {
+test('if a query of the public list has a wrong parameter, it is refused, and the error names the parameter', async () => {
   const client = createClient(till.service.url, null)
   for (const [path, message] of [
     ['resources?limit=0', /^limit must/],

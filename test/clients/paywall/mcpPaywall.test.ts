@@ -108,7 +108,7 @@ for (const [key, form] of [
   })
 }
 
-test('an MCP tool without arguments can have a price', async () => {
+test('a paywall can sell an MCP tool that takes no arguments', async () => {
   const account = await newPayer(till.client)
   const { structuredContent } = await ask(undefined, 'noise')
   const header = await createPaymentHeader(account as never, 1, structuredContent.accepts[0])

@@ -79,7 +79,7 @@ test.each(['legacy', 'auto'] as const)(
   },
 )
 
-test('a caller who copies a payment but has other credentials does not get the payer’s answer', async () => {
+test('a caller who copies a payment but has other credentials than the payer does not get the payer’s answer', async () => {
   const mine = await connect({ authorization: 'Bearer mine' })
   const others = await connect({ authorization: 'Bearer other' })
   const account = await newPayer(till.client)

@@ -101,7 +101,7 @@ const BAD: [string, () => Record<string, unknown>][] = [
   ['with a line break in its statement', () => ({ statement: 'Hello\nURI: https://bank.example' })],
 ]
 for (const [what, changes] of BAD) {
-  test(`a purse (wallet) does not sign in with a sign-in challenge ${what}, and pays instead`, async () => {
+  test(`a purse (wallet) does not sign in with a sign-in challenge ${what}, and pays for the resource instead`, async () => {
     const first = await buyer.pay(seller.url)
     await buyer.settled(first.body.purchaseId, 'spent')
     offerSignIn(changes())

@@ -363,7 +363,7 @@ test('the paywall recognises a repeated paid request only if it knows the whole 
   }
 })
 
-test('two requests with the same payment but different raw bodies count as different requests', async () => {
+test('two requests with the same payment but different raw bodies count as different requests, so only the first is served', async () => {
   const { ask } = await open((_request, response) => void response.send('ha'), {
     parser: express.raw({ type: 'text/plain' }),
   })

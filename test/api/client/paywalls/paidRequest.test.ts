@@ -13,7 +13,7 @@ test('a payment that is an object has at most 1,000,000 characters and 15,000 va
   expect([isReadable(many(15_000)), isReadable(many(15_001))]).toEqual([true, false])
 })
 
-test('a client stores its last 1,000 offers', () => {
+test('the paywall stores the last 1,000 offers of a client, and forgets older offers', () => {
   const purser = shopService().purser
   const challenge = { accepts: [{ maxTimeoutSeconds: 60 }] } as Challenge
   for (let n = 0; n < 1_000; n++) storeOffer(purser, { n }, challenge)

@@ -1,4 +1,7 @@
-/** Tests the verdict of a paywall on a request: an offer, a grant, a stored response, or a wait. */
+/**
+ * Tests what the paywall decides about a request: it sends an offer, accepts the payment, repeats a stored response, or
+ * tells the payer to wait.
+ */
 import { afterEach, expect, setSystemTime, test } from 'bun:test'
 import { ForbiddenError, PaywallError } from '../../../../api/client/errors.ts'
 import { requestKey } from '../../../../api/client/paywalls/paidRequest.ts'
@@ -32,7 +35,9 @@ function open(options: Partial<PaywallOptions> = {}) {
   return { service, ask }
 }
 
-/** Returns the sale from a verdict of the paywall, which must say that the request is paid. */
+/**
+ * Returns the sale from the paywall's decision. Throws an error if the paywall has not accepted the request as paid.
+ */
 function saleOf(verdict: Verdict<string>) {
   if (verdict.kind !== 'paid') throw new Error(`the verdict is ${verdict.kind}`)
   return verdict.sale
@@ -133,8 +138,8 @@ test('if two equal paid requests run at the same time and the first fails, the p
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = async () => {
-    // The second of the two equal requests waits as soon as its idempotency key exists. Its key exists before the last
-    // of the keys that this loop makes.
+    // The second of the two equal requests waits for the first as soon as its idempotency key is computed. This happens
+    // before the last of the keys that this loop computes.
     for (let n = 0; n < 50; n++) await requestKey(payment, [n])
     return refusal('insufficient_funds')
   }
@@ -297,7 +302,7 @@ test('while the service refuses calls, a request without payment gets the last o
   expect(briefly(await ask(null))).toEqual(AWAY)
 })
 
-test('a request without payment is answered at once while the service limits the rate', async () => {
+test('while the service refuses calls because of a rate limit, a request without payment gets 503 at once', async () => {
   let calls = 0
   const purser = new Purser({
     apiKey: `loid-${'0'.repeat(64)}`,

@@ -26,7 +26,7 @@ const tooMany = (retryAfter: string) =>
     { status: 429, headers: { 'retry-after': retryAfter } },
   )
 
-test('if a rate limit lasts long, a paid request does not wait for its end, and the payer may send the same payment again', async () => {
+test('if a rate limit lasts long, a paid request gets a refusal at once, and the payer may send the same payment again later', async () => {
   let isLimited = true
   const { keys, ask } = open(() => (isLimited ? tooMany('50') : Response.json(grant())))
   const payment = newPaymentHeader()
@@ -44,13 +44,13 @@ test('if a rate limit lasts long, a paid request does not wait for its end, and 
   expect(keys[1]).toBe(keys[0]!)
 })
 
-test('if a rate limit ends soon, a paid request waits for its end', async () => {
+test('if a rate limit ends soon, a paid request waits until it ends, and then gets its response', async () => {
   const { keys, ask } = open(() => (keys.length === 1 ? tooMany('1') : Response.json(grant())))
   expect((await ask(newPaymentHeader())).kind).toBe('paid')
   expect(keys).toHaveLength(2)
 })
 
-test('while 500 payments wait for the service, a further payment gets 503 at once and can be sent again', async () => {
+test('while 500 payments wait for the service, the next payment gets 503 at once and can be sent again', async () => {
   const held = Promise.withResolvers<void>()
   const { keys, ask } = open(async () => {
     // A call above the limit must not wait, so the test ends the wait and fails at once.

@@ -26,7 +26,7 @@ function open(handler: (served: number) => Response | Promise<Response>) {
 }
 const DUPLICATE = [402, 'duplicate_settlement']
 
-test('after the handler fails, the payer may repeat a request with a long body until it is sold once', async () => {
+test('if the handler fails, the payer may repeat a request with a long body and the same payment until a response is sold', async () => {
   const shop = open((served) => new Response(`ha ${served}`, { status: served < 3 ? 503 : 200 }))
   const payment = newPaymentHeader()
   expect(await shop.ask(payment)).toEqual([503, 'ha 1'])
@@ -38,7 +38,7 @@ test('after the handler fails, the payer may repeat a request with a long body u
   expect(shop.served).toBe(3)
 })
 
-test('after the response of the service is lost, the payer gets the content of a long request for the same payment', async () => {
+test('if the paywall does not get the service’s response, the payer may repeat a long request with the same payment and gets the content', async () => {
   const shop = open(() => new Response('ha'))
   const payment = newPaymentHeader()
   shop.service.answer = () => {

@@ -194,7 +194,7 @@ test('if another request uses a sign-in first, the service tells the browser tha
   expect([late!.status, late!.body.message]).toEqual([409, 'This sign-in is over: begin again'])
 })
 
-test('if 5,000 recent sign-ins of many networks are unfinished, a stranger cannot begin another, but a person can still connect an account', async () => {
+test('if 5,000 recent sign-ins of many networks are unfinished, a stranger cannot begin a sign-in, but a person can still connect an account', async () => {
   const person = await signInAs(service, 'operator')
   const { pool } = service.database
   // Without this reset, the sign-ins of the tests above would reach the limit of their network.

@@ -59,7 +59,7 @@ function chunksOf(...chunks: string[]): ReadableStream<Uint8Array> {
   })
 }
 
-describe('the service reads a JSON body', () => {
+describe('the service reads a JSON body in a request, and refuses a body that is not valid', () => {
   test('the code that reads a JSON body returns both the parsed value and the original text', async () => {
     const text = '{"a":[1,"ä"], "b":null}'
     expect(await readJsonValue(requestOf(text), LIMIT)).toEqual({
@@ -171,7 +171,7 @@ describe('the size of a body is limited in bytes', () => {
   })
 })
 
-describe('the number of JSON values in a body is limited', () => {
+describe('a request body with too many JSON values is refused', () => {
   const fault = bad('The body must have at most 20000 values')
   const list = (length: number, item = '1') => `[${Array(length).fill(item).join(',')}]`
 
@@ -212,7 +212,7 @@ describe('the number of JSON values in a body is limited', () => {
   })
 })
 
-describe('strings in a body must be storable in the database', () => {
+describe('a request body is refused if the database cannot store one of its strings', () => {
   test('a string of a body must not hold the null character, as a byte or as an escape', async () => {
     expect(await jsonFault(`{"a":{"b":["x","${NUL_ESCAPE}"]}}`)).toEqual(
       bad('a.b[1] must not contain a null character'),
@@ -267,7 +267,7 @@ describe('strings in a body must be storable in the database', () => {
   })
 })
 
-describe('a body may arrive in chunks', () => {
+describe('the service reads a body that arrives in chunks, and refuses a body that arrives too slowly', () => {
   const patience = { graceMs: 10, bytesPerS: 1, totalMs: 60_000 }
   /** Creates a request body whose second chunk arrives once the promise `rest` resolves. */
   const late = (rest: Promise<unknown>) => {
@@ -341,7 +341,7 @@ describe('a body may arrive in chunks', () => {
   })
 })
 
-describe('the service reads an HTML form', () => {
+describe('the service reads the fields of an HTML form, and refuses a form that is not valid', () => {
   const FORM = 'application/x-www-form-urlencoded'
   const read = (body: Given, type: string | null = FORM, limit = LIMIT) =>
     readForm(requestOf(body, { type }), limit)

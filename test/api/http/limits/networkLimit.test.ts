@@ -34,7 +34,7 @@ async function begin(wide: string, narrow: number, count = 1): Promise<number[]>
 }
 const statusesOf = (status: number, count: number) => Array<number>(count).fill(status)
 
-test('once a /48 network is over its limit, its further /64 networks add no rows to the database', async () => {
+test('once a /48 network has reached its limit, requests from its other /64 networks add no rows to the database', async () => {
   const wide = '2001:db8:1'
   const statuses: number[] = []
   for (let n = 0; n < PER_MINUTE_WIDE + 20; n++) statuses.push(...(await begin(wide, n)))

@@ -18,7 +18,7 @@ const fault = (content: Content) => faultOf(() => checkDraft(content))
 const many = (count: number, name: string) =>
   Array.from({ length: count }, (_, n) => `${name}${n}@example.com`)
 
-describe('the service checks the fields of a draft', () => {
+describe('a request can create or change a draft only with valid fields', () => {
   test.each<[name: string, content: Content]>([
     ['no field', {}],
     ['no recipient yet', { to: [], subject: 'S' }],
@@ -67,7 +67,7 @@ test('a change of a draft sets the given fields and removes the listed fields; a
   expect(changed(content, { text: 'N', remove: ['text', 'to', 'bcc'] })).toEqual({ subject: 'Old' })
 })
 
-describe('the service checks whether a draft can be sent', () => {
+describe('a draft can be sent only if it has all necessary fields', () => {
   test('a draft can be sent only if it has a text, a recipient and a subject', () => {
     const whole = { to: ['a@b.example'], subject: '', text: '' }
     expect(sendable({ ...whole, cc: ['c@d.example'] })).toEqual({

@@ -40,7 +40,7 @@ async function event(
   return row
 }
 
-describe('a page of the calendar covers a time range', () => {
+describe('a query for the calendar must have a valid time range', () => {
   test.each([
     [{ to: '2032-03-02T00:00:00Z' }, 'read'],
     [{ to: '2032-03-02T00:00:00.001Z' }, 'to must be after from, by at most 366 days'],
@@ -74,7 +74,7 @@ describe('a page of the calendar covers a time range', () => {
   })
 })
 
-describe('a page of the calendar shows one instance of an event', () => {
+describe('the calendar shows each instance of an event with its own start, end and attendee states', () => {
   const only = async (projectId: string) => (await read(projectId)).events[0]!
 
   test('an event that does not recur ends at the time in its invitation, and has no recurrence id', async () => {

@@ -1,6 +1,5 @@
 /**
- * Tests how the service reads and stores the event that a mail contains, and writes it as an invitation, a change or a
- * cancellation.
+ * Tests how the service reads the event in a send request, and writes it as an invitation, a change or a cancellation.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
@@ -52,7 +51,7 @@ async function faultOf(input: EventInput, project = projectId): Promise<string> 
   throw new Error('the event was written')
 }
 
-describe('the service writes a new calendar event', () => {
+describe('if a mail contains a new event, the service writes the event into an invitation file', () => {
   test('a new event gets a new UID at the sender’s domain, and is written into an invitation file', async () => {
     const first = await written(TIMES)
     expect(first.uid).toMatch(/^[0-9a-f]{32}@agents\.example$/)
@@ -117,7 +116,7 @@ describe('the service writes a new calendar event', () => {
   })
 })
 
-describe('the service reads the times of an event', () => {
+describe('the service accepts an event time as a local time, a time with a UTC offset, or a date, and refuses any other form', () => {
   const timesOf = async (input: EventInput) => (await written(input)).of('DTSTART', 'DTEND')
 
   test('an event time may be a local time with a time zone, with or without seconds', async () => {
@@ -217,7 +216,7 @@ describe('the service reads the times of an event', () => {
   })
 })
 
-describe('the service checks the recurrence rule and the URL of an event', () => {
+describe('the service refuses an event with a malformed recurrence rule or URL', () => {
   test('the recurrence rule and the URL of an event are refused if they are malformed', async () => {
     for (const rule of ['weekly', 'FREQ=HOURLY', 'FREQ=DAILY;COUNT=0', 'COUNT=3;FREQ=DAILY']) {
       expect(await faultOf({ ...TIMES, rule })).toBe(
@@ -250,7 +249,7 @@ describe('the service checks the recurrence rule and the URL of an event', () =>
   })
 })
 
-describe('the service changes or cancels a known event', () => {
+describe('a mail with the UID of an earlier event changes or cancels this event', () => {
   test('each change of an event, and its cancellation, gets the next sequence number', async () => {
     const { uid } = await written(TIMES)
     const moved = await written({ ...TIMES, uid, end: '2030-03-04T11:00:00' })
@@ -288,7 +287,7 @@ describe('the service changes or cancels a known event', () => {
   })
 })
 
-describe('the service changes or cancels an instance of a recurring event', () => {
+describe('a mail that names one instance of a recurring event changes or cancels only this instance', () => {
   test('the cancellation of one instance uses the time zone of the recurring event, and omits the recurrence rule', async () => {
     const { uid } = await written(SERIES)
     const { of, sequence } = await written({
@@ -303,7 +302,7 @@ describe('the service changes or cancels an instance of a recurring event', () =
     ])
   })
 
-  test('a change of one instance leaves the rest of the series as it is', async () => {
+  test('a change of one instance leaves all other instances of the series unchanged', async () => {
     const { uid } = await written(SERIES)
     const moved = { ...TIMES, start: '2030-03-12T10:00:00', end: '2030-03-12T11:00:00' }
     const change = await written({ ...moved, uid, recurrenceId: '2030-03-11T09:00:00Z' })

@@ -17,7 +17,7 @@ const fieldsOf = (value: object) => Object.keys(value).toSorted()
 
 for (const answers of ['standard', 'full'] as const) {
   const isFull = answers === 'full'
-  describe(`the service runs with ANSWERS=${answers}`, () => {
+  describe(`with the setting ANSWERS=${answers}, each API response has exactly the fields of this setting`, () => {
     let service: TestService
     let agent: Agent
     let sent: any
@@ -37,7 +37,7 @@ for (const answers of ['standard', 'full'] as const) {
     })
     afterAll(() => service[Symbol.asyncDispose]())
 
-    test('the response to a send call contains all addresses', () => {
+    test('the response to a send call contains the addresses of all recipients', () => {
       expect(sent.status).toBe(201)
       const text = isFull ? ['text', 'extractedText'] : []
       expect(fieldsOf(sent.body)).toEqual(more(SENT, 'inboxId', ...text))

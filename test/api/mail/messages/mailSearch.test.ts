@@ -46,7 +46,7 @@ async function find(query: Record<string, string>, who: Agent = agent): Promise<
   return body.messages.map((message: any) => message.messageId.slice(1, 2)).toSorted()
 }
 
-describe('the search parameter q finds messages', () => {
+describe('a search with the parameter q finds the messages that contain the searched words', () => {
   const cases: [what: string, q: string, found: string][] = [
     ['a word of the text', 'invoice', '03'],
     ['whatever its case and accents', 'CAFÉ', '1'],

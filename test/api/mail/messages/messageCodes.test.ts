@@ -153,7 +153,8 @@ test('a running wait for a code ends if its API key loses the scope mail:codes',
   await service.platform.patch(`/v0/platform/projects/${agent.project.id}`, {
     removeScopes: ['mail:codes'],
   })
-  // The wait checks the key once more after its start, and this check refuses the key if the change came earlier.
+  // The waiting call checks the API key once more after its start. If the key was changed before this check, the call
+  // is refused.
   expect([204, 403]).toContain((await waiting).status)
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })

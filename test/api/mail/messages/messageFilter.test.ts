@@ -12,7 +12,7 @@ const faultOf = (query: Parameters<typeof readMessageFilter>[0]) => {
   }
 }
 
-describe('a filter of the message list names a time', () => {
+describe('the filters after and before of the message list accept only a valid time', () => {
   test.each([
     ['2026-01-31T09:30:00Z', '2026-01-31T09:30:00.000Z'],
     ['2026-01-31t09:30z', '2026-01-31T09:30:00.000Z'],
@@ -50,7 +50,7 @@ test('each word filter (q, from, to, subject) adds one search query, and an erro
     expect(faultOf({ ...filter, [name]: '!' })).toStartWith(`${name} must `)
 })
 
-describe('a filter of the message list names labels', () => {
+describe('the labels filter of the message list accepts only valid labels', () => {
   const message = 'labels must be at most 50 labels of 1 to 64 characters, separated by commas'
   const many = (count: number) => Array.from({ length: count }, (_, n) => `l${n}`).join(',')
 

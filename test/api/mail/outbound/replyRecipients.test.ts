@@ -1,4 +1,4 @@
-/** Tests which recipients a reply has. */
+/** Tests to which recipients a reply is sent. */
 import { expect, test } from 'bun:test'
 import { replyRecipients } from '../../../../api/mail/outbound/replyRecipients.ts'
 import { RECIPIENTS_MAX } from '../../../../api/mail/outbound/sendInput.ts'

@@ -22,7 +22,7 @@ const faultOf = (run: () => unknown) => {
 const MIB = 1024 * 1024
 const DAY_MS = 24 * 60 * 60 * 1000
 
-describe('the service reads the mailboxes of a mail', () => {
+describe('the service reads the mailboxes of a send request, and refuses an invalid mailbox', () => {
   test('a mailbox has an address and an optional name, and two addresses that differ only in letter case count as one', () => {
     expect(readMailboxes('to', ['Ada <ada@a.example>', 'bob@a.example', 'ADA@a.example'])).toEqual([
       { address: 'ADA@a.example', name: null },
@@ -59,7 +59,7 @@ describe('the service reads the mailboxes of a mail', () => {
   })
 })
 
-describe('the service reads an attachment of a mail to send', () => {
+describe('the service reads the attachments of a send request, and refuses an invalid attachment', () => {
   const file = { filename: 'a.txt', contentType: 'text/plain', content: 'YQ==' }
   const fault = (...given: Partial<typeof file & { contentId: string }>[]) =>
     faultOf(() => readAttachments(given.map((one) => ({ ...file, ...one }))))
@@ -110,7 +110,7 @@ describe('the service reads an attachment of a mail to send', () => {
   })
 })
 
-describe('the service reads the additional header fields of a mail', () => {
+describe('the service reads the additional header fields of a send request, and refuses a forbidden header', () => {
   test('the field `headers` of a mail, which holds additional header fields, is optional', () => {
     expect(readHeaders(undefined, false)).toBeNull()
   })
@@ -124,7 +124,7 @@ describe('the service reads the additional header fields of a mail', () => {
   })
 })
 
-describe('the service reads the unsubscribe setting of a mail', () => {
+describe('the service reads the unsubscribe setting of a send request, and refuses an invalid URL or address', () => {
   const fault = (given: { url?: string; mailto?: string }) => faultOf(() => readUnsubscribe(given))
 
   test('the unsubscribe setting of a mail holds an https URL, a mail address, or both', () => {
@@ -148,7 +148,7 @@ describe('the service reads the unsubscribe setting of a mail', () => {
   })
 })
 
-describe('the service reads the time at which a mail is to be sent', () => {
+describe('the service reads the sending time of a mail, and refuses an invalid time', () => {
   const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
   const RANGE = [400, 'sendAt must lie in the future, at most 366 days ahead']
 

@@ -50,7 +50,7 @@ async function messageOf(messageId: string) {
   return rows[0]
 }
 
-describe('the API answers a send call', () => {
+describe('the response to a send call shows the accepted mail', () => {
   test('the response to a send call contains the mail and its thread, but not the text of the mail', async () => {
     const { status, body } = await agent.post(SEND, { ...MAIL, cc: ['Bob <bob@example.com>'] })
     expect([status, body]).toEqual([
@@ -110,7 +110,7 @@ test('the fields to, cc and bcc of a mail may name at most 50 recipients togethe
   ])
 })
 
-describe('the service refuses a recipient of a mail', () => {
+describe('if the service refuses a recipient of a mail, the response names the recipient, and the other recipients get the mail', () => {
   test('the response names each refused recipient with the reason, and the other recipients get the mail', async () => {
     const own = await service.newAgent()
     await suppress(own, 'ada@example.com', 'eve@example.com')
@@ -182,7 +182,7 @@ test('a project whose storage is full cannot send mail', async () => {
   ])
 })
 
-describe('an agent replies to a message', () => {
+describe('a reply to a message has the right recipients, subject and thread', () => {
   test('a reply to a mail that the project itself sent goes to the recipients of that mail, in the same thread', async () => {
     const { messageId, threadId } = await sendMail(agent, { cc: ['bob@example.com'] })
     const { status, body } = await reply(messageId)
@@ -272,7 +272,7 @@ test('the calendar file of an invitation is the mail’s first attachment, and t
   expect(plain.event).toBeUndefined()
 })
 
-describe('a call uses an Idempotency-Key that an earlier call has used', () => {
+describe('if a send call repeats an Idempotency-Key, it gets the first response, or a conflict if the calls differ', () => {
   test('a repeated send call gets the first response, even if the answered message was deleted in the meantime', async () => {
     const { messageId } = await sendMail(agent)
     const first = await reply(messageId, {}, keyed('deleted'))
@@ -291,7 +291,7 @@ describe('a call uses an Idempotency-Key that an earlier call has used', () => {
     expect(await own.post(SEND, mail, keyed('k'))).toMatchObject({ status: 201, body: first.body })
   })
 
-  test('a call that reuses an Idempotency-Key gets a conflict if its mail, the kind of call or the answered message differs', async () => {
+  test('a call with a used Idempotency-Key gets a conflict if its mail or answered message differs, or if only one of the calls is a reply', async () => {
     const own = await service.newAgent()
     const [one, two] = [await sendMail(own), await sendMail(own)]
     await reply(one.messageId, {}, keyed('k'), own)

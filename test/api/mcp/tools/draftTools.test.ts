@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('a model writes a draft, sends it, and learns that the owner must decide about it', async () => {
+test('a model writes a draft and sends it, and the response says that the owner must approve the mail', async () => {
   const agent = await heldAgent(service)
   await using mcp = await connectMcp(service.url, agent.key)
   const { draftId } = await callTool(mcp, 'mail.create_draft', { to: ['a@example.com'] })

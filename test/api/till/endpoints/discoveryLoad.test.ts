@@ -51,7 +51,7 @@ test('while fifty strangers wait for searches of paid resources, a project can s
   expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200))
 })
 
-test('if a network begins twenty reads at once, six are answered and the rest refused, and another network is still served', async () => {
+test('if a network begins twenty reads of the public list at once, six are answered and fourteen refused, and other networks are still served', async () => {
   const lock = await service.database.pool.connect()
   await lock.query('begin')
   await lock.query('lock table seller_endpoints')

@@ -44,7 +44,7 @@ async function faultOf(read: () => unknown): Promise<string> {
   throw new Error('the input was read')
 }
 
-describe('the service reads the URL of an endpoint', () => {
+describe('the service stores the URL of an endpoint in normal form, and refuses a URL that is not public', () => {
   test('the URL of an endpoint is stored in normal form, without query and fragment', () => {
     expect(readUrlPattern('HTTPS://API.Example:443/a?x=1#y', false)).toEqual({
       url: 'https://api.example/a',
@@ -75,7 +75,7 @@ describe('the service reads the URL of an endpoint', () => {
   })
 })
 
-describe('the service reads a URL that it will call itself', () => {
+describe('the service checks each URL that it will call itself, and refuses a URL that it cannot call', () => {
   const read = (text: string, allowPrivate = false) =>
     readOutboundUrl('webhookUrl', text, allowPrivate)
 
@@ -103,7 +103,7 @@ describe('the service reads a URL that it will call itself', () => {
   })
 })
 
-describe('the service reads the price of an endpoint', () => {
+describe('the service accepts a price of an endpoint only as an amount of USDC that is not below the minimum', () => {
   const read = (amount: string) => readPrice(amount, { minPriceAtomic: 1_000 })
 
   test('the price of an endpoint is at least the minimum price of the service', async () => {
@@ -128,7 +128,7 @@ describe('the service reads the price of an endpoint', () => {
   })
 })
 
-describe('the service reads the chain on which an endpoint is paid', () => {
+describe('the service accepts only its own chain for the payments of an endpoint', () => {
   test('an endpoint’s field network may be absent, or may name the service’s chain in either x402 spelling', async () => {
     for (const network of [undefined, 'base-sepolia', 'eip155:84532'])
       expect(readNetwork(network, 'base-sepolia')).toBe('base-sepolia')
@@ -160,7 +160,7 @@ describe('the service reads the chain on which an endpoint is paid', () => {
   })
 })
 
-describe('the service reads a change of an endpoint', () => {
+describe('the service changes only those fields of an endpoint that the request gives, and refuses invalid fields', () => {
   test('a change of an endpoint contains only the fields that the request gives', async () => {
     expect(await readChange(services(), {})).toEqual({})
     const secret = 'x'.repeat(16)

@@ -1,6 +1,6 @@
 /**
- * Tests trials of an endpoint. In a trial, the service requests the 402 response that a buyer would see, and makes one
- * purchase with test money.
+ * Tests trials of an endpoint. In a trial, the service requests the endpoint's 402 response as a buyer does, and makes
+ * one purchase with test money.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { queueTrial } from '../../../../sql/till/endpoints/endpointTrials.ts'
@@ -39,7 +39,7 @@ const ended = (one: string) =>
     return body.trial?.endedAt == null ? null : body.trial
   })
 
-test('a trial of an endpoint shows the 402 response; the trial’s purchase pays once and leads to a payment, a receipt and a webhook', async () => {
+test('a trial (test purchase) of an endpoint shows the 402 response, pays once, and leads to a payment, a receipt and a webhook', async () => {
   const webhookUrl = new URL('/hook', shop.url).href
   const one = await register(shop.url, { webhookUrl })
   expect((await seller.get(`${one}/trial`)).body).toEqual({ canBuy: true, trial: null })
@@ -60,7 +60,8 @@ test('a trial of an endpoint shows the 402 response; the trial’s purchase pays
   expect([payment.status, payment.signedReceipt === null]).toEqual(['settled', false])
   expect(shop.hooks.length).toBe(1)
 
-  // Another worker repeats the job of the trial, as if the first worker was killed after it had sent the payment.
+  // Another worker repeats the job of the trial purchase, as if the first worker had been killed after it had sent the
+  // payment.
   const { pool } = till.service.database
   const { rows } = await pool.query(
     `update endpoint_trials set state = 'paying', ended_at = null where endpoint_id = $1 returning id`,
@@ -73,7 +74,7 @@ test('a trial of an endpoint shows the 402 response; the trial’s purchase pays
   expect((await list()).body.count).toBe(1)
 })
 
-test('if an endpoint is unreachable or sends no x402 challenge, its trial fails with this reason', async () => {
+test('if an endpoint is unreachable or sends no x402 challenge, its trial (test purchase) fails with this reason', async () => {
   const free = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('a\0b') })
   const open = await register(`http://127.0.0.1:${free.port}/open`)
   await seller.post(`${open}/trial`, { buy: true })
@@ -89,7 +90,7 @@ test('if an endpoint is unreachable or sends no x402 challenge, its trial fails 
   expect(await ended(open)).toMatchObject({ state: 'failed', status: null })
 })
 
-test('the trial of an endpoint is refused if the input is invalid, or if the endpoint is an MCP tool or belongs to another project', async () => {
+test('a trial (test purchase) of an endpoint is refused if the input is invalid, or if the endpoint is an MCP tool or another project’s', async () => {
   const one = await register(shop.url)
   const wrong = await seller.post(`${one}/trial`, { buy: 'yes' })
   expect([wrong.status, wrong.body.message]).toEqual([400, 'buy must be true or false'])
@@ -106,7 +107,7 @@ test('the trial of an endpoint is refused if the input is invalid, or if the end
   ])
 })
 
-test('a trial of an endpoint on a real network (not the devnet) buys nothing', async () => {
+test('a trial (test purchase) of an endpoint on a real network buys nothing, because only the devnet has test money', async () => {
   await using service = await startTestService({
     smtp: false,
     workers: false,

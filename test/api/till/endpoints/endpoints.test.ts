@@ -49,7 +49,7 @@ test('an endpoint registered without a network gets the chain to which the payme
   expect(await messageFor('moon')).toBe('network must be "base" or left out: "moon" is unknown')
 })
 
-describe('a seller registers or changes an endpoint with PUT', () => {
+describe('a PUT request registers a new endpoint, or changes the endpoint of the same URL', () => {
   test('a PUT registers the endpoint, and only its response shows the webhook secret', async () => {
     const owner = await service.newAgent()
     const { status: code, body } = await put(owner, {
@@ -189,7 +189,7 @@ describe('a seller registers or changes an endpoint with PUT', () => {
   })
 })
 
-describe('a seller changes and deletes an endpoint', () => {
+describe('a seller can change and delete only an existing endpoint of the own project', () => {
   test('a PATCH request changes an endpoint', async () => {
     const owner = await service.newAgent()
     const { endpointId } = (await put(owner)).body

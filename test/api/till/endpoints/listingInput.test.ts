@@ -1,5 +1,5 @@
 /**
- * Tests how the service reads the listing of an endpoint (the metadata for the public list): texts, server, document,
+ * Tests how the service reads the metadata of an endpoint for the public list: texts, server, OpenAPI document,
  * examples and size.
  */
 import { describe, expect, test } from 'bun:test'
@@ -48,15 +48,15 @@ function faultOf(body: Body, given: Given = {}): string {
   throw new Error('the listing was read')
 }
 
-describe('a request body has the fields of a listing', () => {
-  test('a request body contains a listing (metadata for the public list) if one of its fields is set, even to null or false', () => {
+describe('a request changes the metadata for the public list if it contains one of the metadata fields', () => {
+  test('a request contains metadata for the public list if one of the metadata fields is set, even to null or false', () => {
     expect(hasListing({})).toBe(false)
     expect(hasListing({ tags: undefined, priceUsdc: '1' } as never)).toBe(false)
     for (const name of Object.keys(LISTING_FIELDS)) expect(hasListing({ [name]: null })).toBe(true)
     for (const discoverable of [true, false]) expect(hasListing({ discoverable })).toBe(true)
   })
 
-  test('the name and the tags of a listing have 1 to 32 printable ASCII characters each, and a listing has at most 5 tags', () => {
+  test('in the public list, the name and the tags of an endpoint have 1 to 32 printable ASCII characters each, and at most 5 tags are allowed', () => {
     const fits = (body: object) => Value.Check(t.Object(LISTING_FIELDS), body)
     const word = 'x'.repeat(32)
     for (const body of [
@@ -75,14 +75,14 @@ describe('a request body has the fields of a listing', () => {
   })
 })
 
-describe('the service reads the listing of an endpoint', () => {
-  test('if a request has no fields of the listing, the stored listing does not change', () => {
+describe('the service stores the metadata for the public list that a request gives, and refuses invalid metadata', () => {
+  test('if a request has no metadata for the public list, the stored metadata do not change', () => {
     expect(read({})).toEqual({})
     expect(read({ discoverable: true })).toEqual({})
     expect(read({}, { before: stored({ tags: ['a'] }, { input: INPUT }) })).toEqual({})
   })
 
-  test('a listing gets the fields of the request, and of tags that differ only in letter case only one is kept', () => {
+  test('the service stores the metadata fields of a request, and keeps only one of several tags that differ only in letter case', () => {
     const output = { type: 'json', example: { tempC: 7 } }
     const words = { serviceName: 'Weather', iconUrl: 'https://api.example/icon.png' }
     expect(read({ ...words, tags: ['Sun', 'rain', 'sun'], input: INPUT, output })).toEqual({
@@ -91,7 +91,7 @@ describe('the service reads the listing of an endpoint', () => {
     expect(read({ tags: [] })).toEqual({ metadata: { tags: [] } })
   })
 
-  test('a listing field that the request sets to null is removed', () => {
+  test('if a request sets a metadata field of an endpoint to null, the service removes the stored field', () => {
     const none = {
       serviceName: null,
       tags: null,
@@ -104,7 +104,7 @@ describe('the service reads the listing of an endpoint', () => {
     expect(read({ openApiUrl: null })).toEqual({ openApiUrl: null })
   })
 
-  test('if a field of a listing is invalid, the error names the field', () => {
+  test('if a metadata field of an endpoint is invalid, the error names the field', () => {
     for (const [body, fault] of [
       [{ iconUrl: 'icon.png' }, 'iconUrl must be an http or https URL of ASCII characters'],
       [{ iconUrl: 'http://127.0.0.1/' }, 'iconUrl must name a host, and no IP address'],
@@ -121,7 +121,7 @@ describe('the service reads the listing of an endpoint', () => {
   })
 })
 
-describe('a listing names the server of an MCP tool', () => {
+describe('the metadata of a listed MCP tool must name the URL of its MCP server', () => {
   test('the field mcpUrl (URL of the MCP server) is accepted only if the endpoint is an MCP tool', () => {
     const given = { url: TOOL }
     expect(read({ mcpUrl: 'https://mcp.example/#x' }, given)).toEqual({
@@ -151,14 +151,14 @@ describe('a listing names the server of an MCP tool', () => {
     expect(faultOf({ tags: ['a'] }, { url: TOOL, before: stored({}, null, true) })).toBe(fault)
   })
 
-  test('the listing of an MCP tool must describe the tool’s input, not the input of an HTTP request', () => {
+  test('the metadata of an MCP tool must describe the arguments of the tool, not the query or body of an HTTP request', () => {
     expect(read({ input: TOOL_INPUT }, { url: TOOL })).toEqual({ metadata: { input: TOOL_INPUT } })
     expect(faultOf({ input: INPUT }, { url: TOOL })).toStartWith('input')
     expect(faultOf({ input: TOOL_INPUT })).toStartWith('input')
   })
 })
 
-describe('a listing names an OpenAPI document', () => {
+describe('the metadata of an endpoint may name an OpenAPI document only if the endpoint has a URL', () => {
   test('an OpenAPI document may be set only for an endpoint with a URL', () => {
     expect(read({ openApiUrl: `${DOCUMENT}#x` })).toEqual({ openApiUrl: DOCUMENT })
     expect(faultOf({ openApiUrl: DOCUMENT }, { url: TOOL })).toBe(
@@ -187,13 +187,13 @@ describe('a listing names an OpenAPI document', () => {
   })
 })
 
-describe('a listing must fit in the header of an x402 challenge', () => {
+describe('metadata for the public list are refused if they do not fit in the header of an x402 challenge', () => {
   const long = (chars: number) =>
     ({ method: 'GET', queryParams: { city: 'x'.repeat(chars) } }) as const
   const fault =
     'input, output, tags, serviceName and iconUrl must be shorter: a challenge stands in a header of 2,990 characters'
 
-  test('new and stored listing fields together must fit the size limit of an x402 challenge', () => {
+  test('the new and the stored metadata of an endpoint together must fit the size limit of an x402 challenge', () => {
     expect(read({ input: long(300) }).metadata).toBeDefined()
     expect(faultOf({ input: long(1_900) })).toBe(fault)
     const output = { example: { text: 'x'.repeat(400) } }
@@ -203,7 +203,7 @@ describe('a listing must fit in the header of an x402 challenge', () => {
     expect(read({ output, input: null }, { before }).metadata).toBeDefined()
   })
 
-  test('if the fields of a listing do not change, the service does not check their size', () => {
+  test('if the metadata of an endpoint do not change, the service does not check their size', () => {
     expect(read({ discoverable: true }, { before: stored({ input: long(1_900) }) })).toEqual({})
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Tests for which endpoints the service refuses an x402 challenge, and how long a request for a challenge waits for a
- * check.
+ * Tests for which endpoints the service refuses an x402 challenge, and how long a request for a challenge waits until
+ * the endpoint is checked.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ApiError } from '../../../../api/http/errors.ts'
@@ -52,7 +52,7 @@ async function check(verification: string | null, endpointId: string | null = id
 const REFUSED =
   /^400 The endpoint was unreachable from the internet at 2026-01-05T10:00:00.000Z \(ECONNREFUSED\)\. POST/
 
-describe('a seller requests an x402 challenge for an endpoint', () => {
+describe('a seller gets an x402 challenge only for an endpoint that is active and reachable', () => {
   test('a request for an x402 challenge is refused if the endpoint is paused', async () => {
     expect(await check('paused')).toBe(
       `400 The endpoint is paused: PATCH /v0/sellers/endpoints/${id} with active true lets it sell again`,
@@ -113,7 +113,7 @@ describe('a seller requests an x402 challenge for an endpoint', () => {
   })
 })
 
-describe('a seller requests a new check of an endpoint', () => {
+describe('if a seller requests a new check of an endpoint, the request waits for the verdict of the check', () => {
   const checkAgain = (target: { projectId: string; id: string }) =>
     checkAnew({ pool } as never, target)
 

@@ -74,7 +74,7 @@ test('a payment without a bazaar declaration (metadata for the x402 list) gets n
   }
 })
 
-describe('the facilitator rejects a bazaar declaration', () => {
+describe('the facilitator rejects a bazaar declaration (metadata for the public list) without a discoverable endpoint', () => {
   const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}1${']'.repeat(levels)}`)
   test.each<[name: string, reason: string, declared: unknown]>([
     ['is too deep', 'bazaar must be nested at most 20 levels', nested(21)],
@@ -113,8 +113,8 @@ describe('the facilitator rejects a bazaar declaration', () => {
   })
 })
 
-describe('the facilitator compares a bazaar declaration with the public list', () => {
-  test('a bazaar declaration that equals the listing of the endpoint succeeds, even with other path parameters', async () => {
+describe('the facilitator accepts a bazaar declaration that equals the stored metadata, and otherwise makes a worker check the endpoint', () => {
+  test('a bazaar declaration that equals the stored metadata of the endpoint succeeds, even with other path parameters', async () => {
     const endpoint = await listed({ metadata: METADATA })
     for (const declared of [DECLARED, withInfo({ pathParams: { day: '7' } })]) {
       expect(await answerTo(declared, endpoint)).toEqual({ status: 'success' })

@@ -94,7 +94,7 @@ async function offerOf(reading: Promise<FacilitatorOffer>) {
   return { ...read.offer, endpoint: read.endpoint?.id ?? null }
 }
 
-describe('the facilitator reads the payment requirements of a seller', () => {
+describe('the facilitator accepts payment requirements of a seller, or refuses them with the reason', () => {
   test('the payment requirements must have the same x402 version as the payment', async () => {
     expect(await reasonOf(readV1())).toBe('accepted')
     expect(await reasonOf(readV2())).toBe('accepted')
@@ -170,7 +170,7 @@ describe('the facilitator reads the payment requirements of a seller', () => {
   })
 })
 
-describe('a seller names the paid resource in the requirements', () => {
+describe('if a seller names the paid resource in the requirements, the payment belongs to this resource', () => {
   test('the paid resource is the resource that the seller names, in normal form, and belongs to its registered endpoint', async () => {
     for (const reading of [
       readV1({ resource: 'HTTPS://API.Example:443/report?x=1' }),
@@ -267,7 +267,7 @@ describe('a seller names the paid resource in the requirements', () => {
   })
 })
 
-describe('only the payer names the paid resource', () => {
+describe('if only the payer names the paid resource, the facilitator accepts the payment', () => {
   test('if only the payer names the resource, the payment is accepted, and its endpoint is found if the amount equals the endpoint’s price', async () => {
     for (const extra of [undefined, null, {}, { resource: null }]) {
       expect(await offerOf(readV2({ extra }, `${RESOURCE}?x=1`))).toMatchObject({

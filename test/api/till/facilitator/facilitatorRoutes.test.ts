@@ -94,7 +94,7 @@ async function settled(
 }
 const pass = async (id: string) => passCheck(pool, (await findCheck(pool, id))!)
 
-describe('the facilitator verifies a payment', () => {
+describe('the facilitator’s verify call tells the seller whether a payment is valid, and spends nothing', () => {
   test('if a worker finds no fault in a payment, the verify call calls the payment valid and does not claim (reserve) it', async () => {
     const payment = await pay()
     expect(await verified(payment, pass)).toEqual({ isValid: true, payer: payer.address })
@@ -168,7 +168,7 @@ describe('the facilitator verifies a payment', () => {
   })
 })
 
-describe('the facilitator settles a payment', () => {
+describe('the facilitator’s settle call transfers the money of a payment once', () => {
   test('the settlement of a payment succeeds only once, and the response spells the network as in the payment’s x402 version', async () => {
     for (const [face, network] of [
       [faceV1, 'base-sepolia'],
@@ -244,9 +244,9 @@ describe('the facilitator settles a payment', () => {
   })
 })
 
-describe('the seller changes the offer before the payment gets its grant', () => {
+describe('if the seller changes the offer after a settlement, the settle call still succeeds only for the payment’s own terms', () => {
   const OTHER = `0x${'aa'.repeat(20)}`
-  /** Makes a payment that is settled on the chain, and that has not got its grant. */
+  /** Makes a payment that is settled on the chain, but that the facilitator has not yet confirmed to the seller. */
   async function unfinished() {
     const payment = await pay()
     const { authorization: a, signature } = payment
@@ -264,7 +264,7 @@ describe('the seller changes the offer before the payment gets its grant', () =>
     ['a new payTo', { payTo: OTHER }],
     ['disabled payments', { paymentsEnabled: false }],
   ] as const) {
-    test(`the middleware repeats its old requirement after ${change}, and gets the grant of the settled payment`, async () => {
+    test(`after ${change}, the seller’s middleware repeats the old requirements, and the settle call confirms the settled payment once`, async () => {
       const { payment, told } = await unfinished()
       await changeProject(pool, seller.project.id, fields)
       expect(await ask('verify', faceV1(payment))).toMatchObject({ isValid: true })
@@ -273,7 +273,7 @@ describe('the seller changes the offer before the payment gets its grant', () =>
     })
   }
 
-  test('a requirement that names another payTo or another amount than the payment gets no grant', async () => {
+  test('the settle call refuses requirements whose payTo address or amount differs from the payment', async () => {
     const { payment } = await unfinished()
     await changeProject(pool, seller.project.id, { payTo: OTHER })
     for (const changes of [{ payTo: `0x${'bb'.repeat(20)}` }, { maxAmountRequired: '10001' }]) {
@@ -284,7 +284,7 @@ describe('the seller changes the offer before the payment gets its grant', () =>
   })
 })
 
-describe('a project cannot sell', () => {
+describe('a project without payments or without a known chain cannot sell over the facilitator', () => {
   test('if a project has not enabled payments, the facilitator answers with status 200 and the reason', async () => {
     await changeProject(pool, seller.project.id, { paymentsEnabled: false })
     const message = 'Payments are not enabled for this project'

@@ -71,8 +71,8 @@ async function faultOf(reading: Promise<unknown>): Promise<string> {
   throw error ?? new Error('the offer was read')
 }
 
-describe('the service reads the offer of a seller', () => {
-  test('an offer contains the seller, the endpoint and the resource in normal form', async () => {
+describe('the service makes an offer from the fields that a seller gives, and refuses a wrong price, network or resource', () => {
+  test('an offer contains the seller, the endpoint, and the URL of the paid resource in normal form', async () => {
     const description = 'A report'
     const offer = await read({ resource: 'HTTPS://API.Example:443/report?x=1#y', description })
     expect(offer).toEqual({
@@ -127,7 +127,7 @@ describe('the service reads the offer of a seller', () => {
   })
 })
 
-describe('a project can sell', () => {
+describe('a project can sell only with enabled payments, a payTo address and a known chain', () => {
   const forbidden = '403 Payments are not enabled for this project'
   test('a project can make an offer only if payments are enabled and the project has a payTo address', async () => {
     const none = await newProject(pool)

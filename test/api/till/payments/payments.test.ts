@@ -25,7 +25,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const challenge = (body: Record<string, unknown>, agent = seller) =>
   agent.post('/v0/payments/challenge', { amount: PRICE, resource: RESOURCE, ...body })
 
-describe('a seller requests an x402 challenge', () => {
+describe('a seller who requests an x402 challenge gets a 402 response body, or an error that names the wrong field', () => {
   test('the challenge is the body of a 402 response that x402 clients accept', async () => {
     const { status, headers, body } = await challenge({
       description: 'A report',

@@ -100,7 +100,7 @@ test('the signed receipt (JWS) contains the ids of the project and the endpoint'
   })
 })
 
-describe('two projects want to sell the same resource', () => {
+describe('of two projects that want to sell the same resource, only a project that has proved its right may sell it', () => {
   /** Registers the URL for a project, and waits until the endpoint is verified. */
   async function register(agent: Agent, urlPattern: string): Promise<void> {
     const { body } = await agent.put('/v0/sellers/endpoints', { urlPattern, priceUsdc: '0.01' })

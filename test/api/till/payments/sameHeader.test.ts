@@ -42,7 +42,7 @@ for (const { name, from, isLate, reason } of [
   { name: 'of a contract wallet', from: () => wallet, isLate: false, reason: null },
   { name: 'that has expired', from: () => payer.address, isLate: true, reason: before },
 ]) {
-  test(`a payment header ${name} pays only for the first resource, both while the payment is pending and after its end`, async () => {
+  test(`a payment header ${name} pays only for the first resource, both while its payment is pending and after the payment has ended`, async () => {
     await till.client.setAutomine(false)
     const { header } = await pay({ from: from() })
     // On a busy machine the check of the contract wallet may end only after the deadline of the redeem call. In that

@@ -6,7 +6,7 @@ import { NO_SETTLEMENT_LIMITS } from '../../../../../sql/till/settle/settlementB
 import { createTestDatabase } from '../../../../support/database/database.ts'
 import { newProject, newSettled } from '../../../../support/till/tillRows.ts'
 
-test('if another call has used a payment, a call with a shared Idempotency-Key does not get the stored grant of a different payment', async () => {
+test('if another call has redeemed a payment, a call with a reused Idempotency-Key does not get the response for a different payment', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)

@@ -134,7 +134,7 @@ test('a refused payment header stores no Idempotency-Key, so that strangers cann
   expect(rows).toEqual([{ key: 'paid' }])
 })
 
-test('a repeated call gets the grant again, although the payment header expired before the settlement', async () => {
+test('a repeated redeem call gets the first response again, although the payment header expired before the settlement', async () => {
   await using slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '50' } })
   const owner = await slow.newSeller()
   await slow.client.setAutomine(false)

@@ -47,7 +47,7 @@ const expectRefused = (answer: Answer, limit: number) => {
   expect(Number(answer.headers.get('retry-after'))).toBeWithin(1, 61)
 }
 
-/** Makes new payments until the limit of the project is reached, and checks that a further payment is refused. */
+/** Makes new payments until the limit of the project is reached, and checks that the next payment is refused. */
 async function fillPlaces(seller: Agent, count: number): Promise<void> {
   for (const header of await headers(count)) {
     expect(await redeem(seller, header)).toMatchObject({ status: 200, body: { ok: true } })
@@ -55,7 +55,7 @@ async function fillPlaces(seller: Agent, count: number): Promise<void> {
   expectRefused(await redeem(seller, (await pay()).header), LIMIT)
 }
 
-/** Makes payment headers that cannot be decoded, or that fail a check for which the service does not need the chain. */
+/** Makes payment headers that cannot be decoded, or whose fault the service finds without the chain. */
 async function worthless(): Promise<string[]> {
   const { authorization } = await pay()
   return [
@@ -146,7 +146,7 @@ test('payments whose payment identifier is already taken do not use up the limit
   for (let n = 1; n < LIMIT * 2; n++) {
     const answer = await named()
     expect(answer.body).toMatchObject({ ok: false, reason: 'payment_identifier_conflict' })
-    // A later call without a new payment shows the limit of all redeem calls.
+    // A later call for an existing payment shows the limit of all redeem calls.
     expect(budgetOf(answer)[0]).toBe(String(n < LIMIT ? LIMIT : CALLS))
   }
   await fillPlaces(seller, LIMIT - 1)

@@ -55,7 +55,7 @@ const balanceOf = (address: Address) =>
 const sentByGasWallet = () =>
   till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
-describe('a contract wallet comes from a factory that the operator allows', () => {
+describe('a contract wallet from a factory that the operator allows can pay before its deployment', () => {
   test('a wallet of an allowed factory (ERC-6492) is deployed and pays in one transaction, and later pays without the factory', async () => {
     const wallet = await newWallet()
     const before = await sentByGasWallet()

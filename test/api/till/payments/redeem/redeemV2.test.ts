@@ -39,7 +39,7 @@ const challenge = async (body: Record<string, unknown> = {}) => {
   return answer
 }
 
-describe('a seller requests a challenge of x402 version 2', () => {
+describe('if a seller requests a challenge of x402 version 2, the response has the terms for both versions', () => {
   test('the challenge call accepts the network in both x402 spellings, and returns the terms for both x402 versions', async () => {
     for (const network of ['base-sepolia', NETWORK]) {
       const { accepts, headers } = await challenge({ network, description: 'Ein Bericht für 1 ct' })
@@ -75,7 +75,7 @@ describe('a seller requests a challenge of x402 version 2', () => {
   })
 })
 
-describe('a seller redeems a payment of x402 version 2', () => {
+describe('a seller can redeem a payment of x402 version 2, and gets the result in the version of the payment', () => {
   test('the redeem call accepts a payment of x402 version 2 as header and as object, and responds in version 2', async () => {
     for (const form of [encodeHeader, (value: unknown) => value]) {
       const { body } = await redeem(seller, form(payloadV2(await pay())), { network: NETWORK })

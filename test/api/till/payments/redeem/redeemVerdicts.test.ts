@@ -202,7 +202,7 @@ const ROWS: Row[] = [
   },
 ]
 
-describe('the verdicts of redeem agree with the chain', () => {
+describe('the redeem call accepts no payment that the chain rejects', () => {
   for (const row of ROWS) {
     test(`for the payment "${row.name}", the redeem call gives the result in the table ROWS`, async () => {
       const changes = row.authorization?.() ?? {}

@@ -103,7 +103,10 @@ const present = async (
   return settleWithin(services(daily), given, judged, performance.now() + forMs)
 }
 
-/** Returns the kind of the verdict on a payment, and if the payment is refused, the stage and the reason. */
+/**
+ * Returns the outcome of a presented payment as text. If the payment is refused, the text also names the stage and the
+ * reason.
+ */
 async function verdictOn(payload: PaymentPayload, given: Given = {}): Promise<string> {
   const outcome = await present(payload, given)
   return outcome.kind === 'refused' ? `${outcome.stage} ${outcome.reason}` : outcome.kind
@@ -131,7 +134,7 @@ const claimed = (
     ...changes,
   })
 
-describe('a caller presents a payment', () => {
+describe('if a caller presents a payment, the service claims it once, waits for the settlement, and reports the result', () => {
   test('a payment is refused with its fault if it cannot be decoded, or if it does not meet the terms of the offer', async () => {
     const decoded = { ok: false, x402Version: 1, reason: 'invalid_payload', detail: '' } as const
     expect(await settleWithin(services(), offer(), decoded, 0)).toEqual({
@@ -219,7 +222,7 @@ describe('a caller presents a payment', () => {
   })
 })
 
-describe('the service does not claim (store) a payment', () => {
+describe('the service does not claim (store) a payment if a limit, a used payment identifier or a deleted project forbids it', () => {
   test('a payment that exceeds the daily limit is refused with this reason, and the service counts the refusal', async () => {
     const own = offer({}, await newProject(pool))
     expect(await verdictOn(await signed(), { offer: own, daily: 1 })).toBe('pending')
@@ -250,7 +253,7 @@ describe('the service does not claim (store) a payment', () => {
   })
 })
 
-describe('a caller presents a payment header that has expired', () => {
+describe('a caller who presents an expired payment header gets only the outcome of a payment that was made with it', () => {
   const EXPIRED = 'verify invalid_exact_evm_payload_authorization_valid_before'
 
   test('an expired payment header finds the payment that was made with it, if all values are the same', async () => {
@@ -298,7 +301,7 @@ function wrapped(signature: Hex): Hex {
   return `${encodeAbiParameters(parts, [FACTORY, '0x12', signature])}${MAGIC.slice(2)}`
 }
 
-describe('a contract wallet makes a payment', () => {
+describe('the service claims a payment of a contract wallet only if the chain accepts its signature', () => {
   /** Presents a payment, and then ends the payment's check on the chain as a worker would. */
   async function checked(
     payload: PaymentPayload,
@@ -391,7 +394,7 @@ describe('a contract wallet makes a payment', () => {
   })
 })
 
-describe('the service stores the claim of an authorization', () => {
+describe('a claimed payment is stored with the terms of the offer', () => {
   test('a claimed payment stores the terms of the offer, and the signature in the form that is sent to the chain', async () => {
     const payload = { ...(await ofWallet()), x402Version: 2, paymentIdentifier: 'order-1' } as const
     const terms = { endpointId: 'se_1', matchKey: 'api.example.com/report' }

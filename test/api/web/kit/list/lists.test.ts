@@ -145,7 +145,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     await scrollTo(console, ROWS - 340)
   })
 
-  test('while the database is unreachable, a long list keeps its rows, and it loads further rows afterwards', async () => {
+  test('while the database is unreachable, a long list keeps its rows, and it loads the next rows afterwards', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
