@@ -54,7 +54,7 @@ const OWN_WEIGHT = 0.2
  */
 const HARD_WEIGHT = 0.6
 /**
- * Sets the weight of mails that consist of one line. Such a mail has only one reading, so the model must judge each of
- * them correctly.
+ * Sets the weight of mails that consist of one line. Such a mail can be understood in only one way, so the model must
+ * judge each of them correctly.
  */
 const SHORT_WEIGHT = 3

@@ -38,7 +38,7 @@ async function startPart(
   return { part, port: Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0) }
 }
 
-/** Tells whether the port accepts no further connection. */
+/** Tells whether the port no longer accepts connections. */
 const isRefused = (port: number): Promise<boolean> =>
   fetch(`http://127.0.0.1:${port}/healthz`).then(
     () => false,

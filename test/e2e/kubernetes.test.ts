@@ -209,7 +209,7 @@ const API_CONNECTIONS = 10
 const SMTP_CONNECTIONS = 8
 /** Counts the connections of each worker process for its registration, housekeeping, metrics, keys and objects. */
 const WORKER_CONNECTIONS = 6
-/** Counts further connections of two runners: for the policies of MTA-STS, and for watching the chain. */
+/** Counts the additional connections of two runners: for the policies of MTA-STS, and for watching the chain. */
 const FURTHER: Partial<Record<RunnerName, number>> = { outbound: 2, payments: 8 }
 
 test('all processes together leave a tenth of the database connections free, even when KEDA starts its maximum', () => {

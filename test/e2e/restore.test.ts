@@ -283,7 +283,7 @@ async function readHeld(pool: Pool) {
   }
 }
 
-test('clients of the restore test got only expected responses, and the first installation ended with exit code 0', () => {
+test('each response to a client of the restore test is one that it may get, and the first installation ends with exit code 0', () => {
   expect(done.surprises).toEqual([])
   expect(ends.firstExit).toBe(0)
 })
@@ -299,7 +299,7 @@ test('the backup contains unfinished work of every kind', () => {
 })
 
 describe('the restored service keeps work that was finished when the backup was made', () => {
-  test('the messages, secrets and payments of the backup are unchanged after the restore', async () => {
+  test('the restored service has the same messages, secrets and payments as the backup', async () => {
     const { agent } = restored
     for (const [path, answer] of before.messages) {
       expect([path, (await agent.get(path)).body]).toEqual([path, answer])
@@ -326,7 +326,7 @@ describe('the restored service keeps work that was finished when the backup was 
     }
   })
 
-  test('a repeated request with the same Idempotency-Key gets the same answer as before the restore', async () => {
+  test('a repeated request with the same Idempotency-Key gets from the restored service the same answer as before', async () => {
     const { agent } = restored
     for (const mail of before.sent.slice(0, 3)) {
       expect((await send(agent, mail)).body.messageId).toBe(mail.messageId)
@@ -388,7 +388,7 @@ describe('work that was done after the backup is unknown to the restored service
   })
 })
 
-describe('the restored service works like the first installation', () => {
+describe('the restored service can do the same work as the first installation', () => {
   test('the restored service receives mail, sends mail, keeps secrets and settles payments', async () => {
     const { agent } = restored
     const messageId = '<after@example.com>'
@@ -430,7 +430,7 @@ describe('the restored service works like the first installation', () => {
   const isAfter = ({ data }: PurserEvent) => data.subject === 'After'
 })
 
-describe('nothing is done twice after the restore', () => {
+describe('the restored service repeats no work that was finished when the backup was made', () => {
   test('no payment authorization was used twice on the chain, either before or after the restore', async () => {
     const uses = await around.usedOnChain()
     expect([...uses.values()].filter((hashes) => hashes.length > 1)).toEqual([])

@@ -53,7 +53,10 @@ const SQL_PARTS: readonly [kind: string, pattern: RegExp, text: string][] = [
 ]
 const IS_SQL = /\b(?:select|insert into|update|delete from)\b/
 
-/** Finds all places for small faults in a file: in comparisons, guards, bounds, and the terms and locks of SQL. */
+/**
+ * Finds all positions in a file where the tool can plant a small fault: in comparisons, guards, bounds, and the terms
+ * and locks of SQL.
+ */
 export function candidatesIn(file: string, source: string): Candidate[] {
   const found: Candidate[] = []
   const { program } = parseSync(file, source)

@@ -1,10 +1,10 @@
 /**
  * `bun run mutants -- --sample 50 --seed 7` plants small faults at random, runs for each fault the tests that reach it,
  * and prints the faults that no test detects. Without a seed, the commit decides the seed. Faults that change no
- * behaviour, or no result in any test, count as not detected. If the compiler refuses a fault, another fault is drawn
- * in its place. `--file PATTERN` draws only from files whose path contains PATTERN. `--list` plants no fault, but
- * prints all faults that change no result in any test. `--test PATTERN` plants all faults of the files, and runs only
- * the test files whose path contains PATTERN.
+ * behaviour, or no result in any test, count as not detected. If the compiler refuses a fault, the tool plants another
+ * random fault instead. `--file PATTERN` plants faults only in files whose path contains PATTERN. `--list` plants no
+ * fault, but prints all faults that change no result in any test. `--test PATTERN` plants all faults of the files, and
+ * runs only the test files whose path contains PATTERN.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {

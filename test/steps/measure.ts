@@ -56,8 +56,8 @@ export async function growthOf(
       all.push(steps)
       spent += steps
       const ratio = steps / Math.max(before, 1)
-      // If only the longer of two texts enters a branch of the code, the steps jump once. Therefore a reader counts as
-      // not linear only if the fast growth continues.
+      // If only the longer of two texts enters a branch of the code, the number of steps jumps once. Therefore a reader
+      // counts as not linear only if the fast growth continues.
       const isOver =
         steps === Number.POSITIVE_INFINITY ||
         (steps > before * RATIO_MAX + FLOOR + budget &&

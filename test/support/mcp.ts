@@ -38,7 +38,7 @@ export async function failTool(client: Client, name: string, args: object = {}):
   return textOf(result)
 }
 
-/** Returns the text in the result of an MCP tool. */
+/** Returns the text in the result of an MCP tool call. */
 export const textOf = (result: any): string =>
   result.content.map((block: { text: string }) => block.text).join('\n')
 

@@ -165,7 +165,7 @@ export async function deliverForged({ till, agent }: Scene): Promise<void> {
   await waitForMessages(agent, 1, '&labels=unauthenticated')
 }
 
-/** Stores secrets of three kinds. */
+/** Stores secrets of three types. */
 export async function storeSecrets({ agent }: Scene): Promise<void> {
   const secrets: [string, object][] = [
     [
@@ -204,7 +204,7 @@ export async function failJob({ till }: Scene): Promise<string> {
   return rows[0]!.id
 }
 
-/** Stores invented traffic of the past hour, which is shown in the plots of the console. */
+/** Stores invented traffic of the past hour, which the charts of the console show. */
 export async function recordTraffic({ till }: Scene): Promise<void> {
   await till.service.database.pool.query(
     `insert into statistics_minutes

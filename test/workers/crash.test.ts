@@ -64,7 +64,7 @@ test('if a worker is killed while it sends a mail, another worker sends the mail
   expect(sink.mails).toHaveLength(1)
 })
 
-test('a running worker pool keeps its registration and its jobs while dead worker pools are cleaned up', async () => {
+test('while dead worker pools are cleaned up, a running worker pool keeps its registration and its jobs', async () => {
   await using service = await startTestService({ smtp: false })
   const { pool } = service.database
   const registered = await waitFor('the registration', async () => {

@@ -18,7 +18,7 @@ export type Target = {
 
 const MB = 1024 * 1024
 
-/** Repeats `work` endlessly in `lanes` parallel loops. */
+/** Repeats `work` endlessly in as many parallel loops as `lanes` says. */
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {

@@ -60,7 +60,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe('a maintainer makes a release', () => {
+describe('a maintainer who runs the release command gets a release, or an error that says why not', () => {
   test('a release is refused for an earlier version, and for a version that is not three numbers', () => {
     expect(release('0.0.9').stderr).toContain('0.0.9: must be later than')
     expect(release('1.0').stderr).toContain('usage: npm run release')

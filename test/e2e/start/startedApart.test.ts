@@ -66,7 +66,7 @@ function start(part: Part, secrets: readonly Secret[], more: object = {}): Servi
   return startProcess(file, env, args)
 }
 
-test('the table in docs/operating.md names the secrets of each process', () => {
+test('the table in docs/operating.md names for each process the secrets that the process needs', () => {
   const text = readFileSync(join(import.meta.dir, '../../../docs/operating.md'), 'utf8')
   const rows = [...text.matchAll(/^\| `bun run ([\w -]+)` +\| ([\w, ]+?) +\|$/gm)]
   const listed = rows.map(([, command, secrets]) => [

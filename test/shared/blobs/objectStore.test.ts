@@ -148,7 +148,7 @@ describe('the object store client reads and writes objects', () => {
   })
 })
 
-describe('the service encrypts a blob (a large content)', () => {
+describe('the service encrypts a blob (a large content), so that only its own key decrypts it', () => {
   test('an encrypted blob can be decrypted only with its own key and its own bytes', () => {
     const [one, two] = [sealBlob(Buffer.from('secret')), sealBlob(Buffer.from('secret'))]
     expect(openBlob(one).toString()).toBe('secret')
@@ -159,7 +159,7 @@ describe('the service encrypts a blob (a large content)', () => {
     expect(() => openBlob({ ...one, bytes: Buffer.alloc(3) })).toThrow(/not the one/)
   })
 
-  test('an empty blob can be decrypted, and bytes that are too short for a nonce and a tag do not count as a blob', () => {
+  test('an empty blob can be decrypted, and bytes that are too short for a nonce and a tag are refused as no blob', () => {
     const empty = sealBlob(Buffer.alloc(0))
     expect(openBlob(empty)).toEqual(Buffer.alloc(0))
     const bytes = empty.bytes.subarray(1)

@@ -289,7 +289,7 @@ test('people can sign in with a company account only if both the issuer and the 
   })
 })
 
-describe('the service chooses its chain', () => {
+describe('the settings decide which chain the service uses', () => {
   const chainOf = (env: Record<string, string>) => readConfig(env, ['SETTLEMENT_KEYS']).config.chain
 
   test('in development without an RPC URL, the service uses the devnet at its port and allows private networks', () => {

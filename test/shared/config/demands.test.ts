@@ -27,7 +27,7 @@ const faults = (settings: Settings, secrets: readonly ReadSecret[] = ALL_SECRETS
 const inProduction = (changes: Settings, secrets: readonly ReadSecret[] = ALL_SECRETS) =>
   faults({ ...PRODUCTION, ...changes }, secrets).map(([variable]) => variable)
 
-describe('the service checks the settings of a process', () => {
+describe('in production, a process with missing or unsafe settings gets an error for each of them', () => {
   test('neither the default settings in development nor production settings with every secret break a rule', () => {
     expect(faults({})).toEqual([])
     expect(faults(PRODUCTION)).toEqual([])
@@ -104,7 +104,7 @@ test('the setting RPC_QUORUM must not exceed the number of chain nodes in RPC_UR
   expect(faults({ RPC_URL, RPC_QUORUM: '3' }, readBy('payments'))).toEqual(rule)
 })
 
-describe('some settings are valid only together', () => {
+describe('a setting that needs another setting is refused without it', () => {
   test.each([
     ['SMTP_TLS_CERT_FILE', 'SMTP_TLS_KEY_FILE', 'a.pem', 'b.pem'],
     ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'https://id.example', 'purser'],

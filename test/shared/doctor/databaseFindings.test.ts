@@ -89,7 +89,7 @@ test.each([
   },
 )
 
-describe('the doctor command judges the limit on database connections', () => {
+describe('the doctor command checks whether the limit on database connections is high enough for the service', () => {
   test('the limit on database connections is ok if the service needs no more than the unreserved connections', () => {
     expect(finding('max_connections', { neededConnections: 197 })).toMatchObject({
       verdict: 'ok',
@@ -112,7 +112,7 @@ describe('the doctor command judges the limit on database connections', () => {
   )
 })
 
-describe('the doctor command judges a standby', () => {
+describe('the doctor command warns about a standby that is too far behind the primary', () => {
   const standby = (lagBytes: number, lagMs: number | null = null) =>
     finding('standby b', { standbys: [{ name: 'b', lagBytes, lagMs }] })
   const MOST = 64 * 1024 * 1024
@@ -138,7 +138,7 @@ describe('the doctor command judges a standby', () => {
   })
 })
 
-describe('the doctor command judges a read replica', () => {
+describe('the doctor command checks that a read replica answers and is not too far behind', () => {
   test('a read replica is ok if it answers, is at most 64 MB behind, and is not a primary', () => {
     expect(judgeReplica({ lagBytes: 67_108_864n })).toMatchObject({
       verdict: 'ok',
@@ -159,7 +159,7 @@ describe('the doctor command judges a read replica', () => {
   })
 })
 
-describe('the doctor command judges the age of a backup', () => {
+describe('the doctor command warns about a backup that is too old', () => {
   const backup = (backupAt: Date | null, archivedAt: Date | null = null) => {
     const { verdict, found } = finding('backup', { backupAt, archivedAt })
     return [verdict, found]
@@ -197,7 +197,7 @@ describe('the doctor command judges the age of a backup', () => {
   })
 })
 
-describe('the doctor command judges the storage', () => {
+describe('the doctor command checks whether the disk and the object store can be used', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 10 * GB })
 

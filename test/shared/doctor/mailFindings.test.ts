@@ -27,7 +27,7 @@ const MX = 'mx.example.com'
 const D = 'a.example.com'
 const MX_LINE = 'a.example.com. IN MX 10 mx.example.com.'
 
-describe('the doctor command judges the MX records', () => {
+describe('the doctor command checks that the MX records lead to the service’s mail host', () => {
   const mx = (...records: [number, string][]) =>
     judgeMx(
       D,
@@ -61,7 +61,7 @@ describe('the doctor command judges the MX records', () => {
   })
 })
 
-describe('the doctor command judges the mail host', () => {
+describe('the doctor command checks that the mail host has a public address', () => {
   const host = (change: Partial<Parameters<typeof judgeMailHost>[0]>) =>
     judgeMailHost({
       mailHostname: MX,
@@ -88,7 +88,7 @@ describe('the doctor command judges the mail host', () => {
   })
 })
 
-describe('the doctor command judges the SMTP listener', () => {
+describe('the doctor command checks that other hosts can reach the SMTP listener', () => {
   const at = (reached: 'answered' | 'refused' | 'silent' | 'unreachable', local: boolean) =>
     judgeListener({
       address: '8.8.4.4',
@@ -144,7 +144,7 @@ test('a project with a reserved inbox name is a warning, and the finding shows h
   ])
 })
 
-describe('the doctor command judges outgoing connections to port 25', () => {
+describe('the doctor command checks that the machine can connect to port 25 of other hosts', () => {
   const seen = (...reached: ('answered' | 'refused' | 'silent' | 'unreachable')[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}`, reached: one })))
   test('if port 25 is closed, the finding distinguishes a provider that drops packets from a firewall that refuses connections', () => {

@@ -14,7 +14,7 @@ const D = 'shop.example'
 const MX = 'mx.shop.example'
 const MX_LINE = `${D}. IN MX 10 ${MX}.`
 
-test('if a DNS query gets no answer, the affected area gets a warning, and the finding proposes other name servers', () => {
+test('if a DNS query gets no answer, the finding about this query is a warning, and proposes other name servers', () => {
   expect(dnsAway('policies', 'MX of a.example')).toEqual({
     area: 'policies',
     check: 'MX of a.example',
@@ -24,7 +24,7 @@ test('if a DNS query gets no answer, the affected area gets a warning, and the f
   })
 })
 
-describe('the doctor command judges the MX records of a domain', () => {
+describe('the doctor command checks that the MX records of a domain name the service’s host first', () => {
   const mx = (...records: [priority: number, exchange: string][]) =>
     judgeMx(
       D,
@@ -80,7 +80,7 @@ describe('the doctor command judges the MX records of a domain', () => {
   })
 })
 
-describe('the doctor command judges the addresses of the mail host', () => {
+describe('the doctor command checks that the addresses of the mail host are public', () => {
   const host = (change: Partial<Parameters<typeof judgeMailHost>[0]>) =>
     judgeMailHost({
       mailHostname: MX,
@@ -133,7 +133,7 @@ describe('the doctor command judges the addresses of the mail host', () => {
   })
 })
 
-describe('the doctor command judges whether the SMTP listener answers', () => {
+describe('the doctor command checks that the SMTP listener answers and offers STARTTLS', () => {
   type Facts = Parameters<typeof judgeListener>[0]
   const listener = (reached: Facts['reached'], local: Facts['reached'] | null) =>
     judgeListener({

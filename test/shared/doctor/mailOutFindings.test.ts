@@ -20,7 +20,7 @@ const RELAY_FIX = 'SMTP_RELAY_URL=smtp://USER:PASSWORD@RELAY:587'
 
 type Reached = Parameters<typeof judgePort25>[0][number]['reached']
 
-describe('the doctor command judges outgoing connections to port 25', () => {
+describe('the doctor command checks that outgoing connections to port 25 are not blocked', () => {
   const seen = (...reached: Reached[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}.example`, reached: one })))
 
@@ -56,7 +56,7 @@ describe('the doctor command judges outgoing connections to port 25', () => {
   })
 })
 
-describe('the doctor command judges the reverse DNS name of an address', () => {
+describe('the doctor command checks that the reverse DNS name of an address resolves to this address', () => {
   const judged = (address: string, ...names: { name: string; forward: string[] }[]) =>
     judgeReverse(address, MX, names)
   const LINE = `7.113.0.203.in-addr.arpa. IN PTR ${MX}.   ; ask the provider of the address`
@@ -118,7 +118,7 @@ describe('the doctor command judges the reverse DNS name of an address', () => {
   })
 })
 
-describe('the doctor command judges the name in EHLO', () => {
+describe('the doctor command checks that the name in EHLO resolves to the sending address', () => {
   test('the name in EHLO must resolve to the address from which the service sends mail', () => {
     expect(judgeEhlo(IP, MX, ['2001:db8::9', IP])).toEqual({
       area: 'mail out',
@@ -134,7 +134,7 @@ describe('the doctor command judges the name in EHLO', () => {
   })
 })
 
-describe('the doctor command judges the SPF record', () => {
+describe('the doctor command checks that the SPF record allows every sending address', () => {
   const settings = {
     mailDomain: D,
     mailHostname: MX,
@@ -214,7 +214,7 @@ describe('the doctor command judges the SPF record', () => {
   })
 })
 
-describe('the doctor command judges the DKIM record', () => {
+describe('the doctor command checks that the DKIM record contains the key of the service', () => {
   const record = (chars: number) => `v=DKIM1; k=rsa; p=${'A'.repeat(chars)}`
   const judged = (own: string, ...found: string[]) =>
     judgeDkim({ domain: D, selector: 's1', record: own }, found)
@@ -290,7 +290,7 @@ test('if a tag occurs twice in a DNS record, the first value counts, without sur
   for (const name of ['__proto__', 'constructor']) expect(tagOf('p=1', name)).toBe('')
 })
 
-describe('the doctor command judges the DMARC record', () => {
+describe('the doctor command checks that the DMARC record has a policy and valid report addresses', () => {
   const judged = (change: Partial<Parameters<typeof judgeDmarc>[0]>) =>
     judgeDmarc({ domain: D, found: null, unconfirmed: [], mailDomain: 'host.example', ...change })
   const of = (...records: string[]) => judged({ found: { at: D, records } })
@@ -366,7 +366,7 @@ describe('the doctor command judges the DMARC record', () => {
   })
 })
 
-describe('the doctor command judges the mail relay', () => {
+describe('the doctor command checks that the mail relay accepts the login and the mail of the service', () => {
   const MB = 1024 * 1024
   type Facts = Parameters<typeof judgeRelay>[0]
   const judged = (change: Partial<Facts>) =>

@@ -14,7 +14,7 @@ const D = 'shop.example'
 const MX = 'mx.shop.example'
 const DAY_S = 86_400
 
-describe('the doctor command judges the MTA-STS record', () => {
+describe('the doctor command checks that the MTA-STS record exists once and is valid', () => {
   const LINE = `_mta-sts.${D}. IN TXT "v=STSv1; id=abc1"`
   const PUBLISH = 'MTA_STS=testing   # publishes the policy'
   type Mode = Parameters<typeof judgeSts>[0]['settings']['mtaSts']
@@ -62,7 +62,7 @@ describe('the doctor command judges the MTA-STS record', () => {
     expect(judged(['v=STSv1; id=a'], { failure: 'f' })).toHaveLength(2)
   })
 
-  describe('the doctor command judges the MTA-STS policy', () => {
+  describe('the doctor command checks that the MTA-STS policy can be read and names the mail host', () => {
     const policy = (
       change: Partial<Extract<SeenPolicy, { mode: string }>>,
       mtaSts: Mode = 'testing',
@@ -112,7 +112,7 @@ describe('the doctor command judges the MTA-STS record', () => {
   })
 })
 
-describe('the doctor command judges the TLS-RPT record', () => {
+describe('the doctor command checks that the TLS-RPT record exists once and names report addresses', () => {
   const judged = (...records: string[]) => judgeTlsReports(D, records, 'host.example')
   const of = (rua: string) => judged(`v=TLSRPTv1; rua=${rua}`)
   const FIX = `_smtp._tls.${D}. IN TXT "v=TLSRPTv1; rua=mailto:tlsrpt@host.example"`
@@ -148,7 +148,7 @@ describe('the doctor command judges the TLS-RPT record', () => {
   })
 })
 
-describe('the doctor command judges the CAA records', () => {
+describe('the doctor command checks that the CAA records allow the issuer of the certificate', () => {
   const judged = (issuer: string, ...records: [tag: string, value: string][]) =>
     judgeCaa(MX, { at: D, records: records.map(([tag, value]) => ({ tag, value })) }, issuer)
 

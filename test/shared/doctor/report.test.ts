@@ -27,7 +27,7 @@ const FINDINGS: Finding[] = [
   { area: 'mail in', check: 'STARTTLS', found: 'none', verdict: 'warning', fix: 'A=1\nB=2' },
 ]
 
-test('the report of `bun run doctor` lists its areas in order, and shows the line to change below each finding', () => {
+test('the report of `bun run doctor` lists its sections in order, and shows the line to change below each finding', () => {
   expect(findingsTable(FINDINGS).split('\n')).toEqual([
     'mail in  BROKEN   MX        no such record',
     '                  change: a. IN MX 10 b.',

@@ -28,7 +28,7 @@ const verdicts = (findings: readonly Finding[]) =>
 const named = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
-describe('the doctor command judges the settings', () => {
+describe('the doctor command checks the settings, and each finding names the setting to change', () => {
   test('each finding about settings names the variable to change, with a value if the service can propose one', () => {
     const env = { NODE_ENV: 'production', PORT: 'x', SMTP_RELAY_URL: 'direct' }
     const { faults } = readConfig(env, ALL_SECRETS)
@@ -90,7 +90,7 @@ describe('the doctor command judges the settings', () => {
   )
 })
 
-describe('the doctor command judges the database', () => {
+describe('the doctor command checks that the database server can be reached and is set up correctly', () => {
   const RIGHT: DatabaseFacts = {
     version: '18.1',
     versionNumber: 180_001,

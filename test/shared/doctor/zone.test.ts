@@ -25,7 +25,7 @@ const SETTINGS: ZoneSettings = {
   mtaSts: 'testing',
 }
 
-describe('the service writes a line of a zone file', () => {
+describe('each DNS record becomes one line of a zone file in the right format', () => {
   test('a line of a zone file ends with a dot if the record’s value is a host name', () => {
     for (const type of ['CNAME', 'MX', 'PTR'] as const)
       expect(zoneLine({ name: 'a.example', type, value: 'b.example' })).toBe(
@@ -47,7 +47,7 @@ describe('the service writes a line of a zone file', () => {
   })
 })
 
-describe('the service writes the SPF record of a domain', () => {
+describe('the SPF record that the service proposes names all hosts that send its mail', () => {
   const own = (relayUrl: string) => spfRecord('host.example', { ...SETTINGS, relayUrl }).value
 
   test('the SPF record of a project’s own domain includes the domain of the service', () => {
@@ -117,7 +117,7 @@ test('if the service publishes no MTA-STS policy yet, the doctor command propose
   )
 })
 
-describe('the service proposes a reverse DNS name for an address', () => {
+describe('the proposed reverse DNS record of the service’s address names the mail host', () => {
   const ZEROS = '0.'.repeat(23)
 
   test.each([
@@ -139,7 +139,7 @@ describe('the service proposes a reverse DNS name for an address', () => {
   })
 })
 
-describe('the service lists the DNS records of a domain', () => {
+describe('the service lists exactly the DNS records that a domain needs', () => {
   const types = (domain: string, change: Partial<ZoneSettings> = {}) =>
     recordsOf({ domain, dkim: [], claim: null }, { ...SETTINGS, ...change }, 'id1').map(
       ({ name, type }) => `${name} ${type}`,

@@ -12,7 +12,7 @@ const message = {
 const bytesOf = ({ from, to, subject }: typeof message) =>
   Buffer.byteLength(JSON.stringify([from, to, subject]))
 
-test('an event with enough room holds the whole sender, recipients and subject', () => {
+test('an event that is shorter than the byte limit holds the whole sender, recipients and subject', () => {
   expect(messageWithin(message, 4_000)).toBe(message)
   expect(mayBeCut(message)).toBe(false)
 })
@@ -37,7 +37,8 @@ test.each([0, 10, 144, 500, 2_000])('a shortened event stays within %d bytes', (
       subject: letter.repeat(4_000),
     }
     const cut = messageWithin(long, maxBytes)
-    // The quotes, the brackets and the mark of a shortened event need some bytes.
+    // Besides the texts of the event, a shortened event needs some bytes for its quotes, its brackets and the note that
+    // it was shortened.
     expect(bytesOf(cut)).toBeLessThanOrEqual(maxBytes + 15)
     expect(cut.subject).toMatch(new RegExp(`^(?:${letter})*…$`, 'u'))
   }

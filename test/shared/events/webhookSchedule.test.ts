@@ -19,7 +19,7 @@ describe('nextWebhookDelayS returns the delay before the next delivery attempt',
   )
 })
 
-describe('webhookVerdict judges the response to a webhook', () => {
+describe('webhookVerdict decides from the HTTP status whether a webhook delivery succeeded, ends or is retried', () => {
   test.each([
     [200, 'delivered'],
     [204, 'delivered'],

@@ -10,7 +10,7 @@ const BODY = '{"hello":"wörld"}'
  */
 const VECTOR = 'sha256=24164eec9053a52ef7eb057684ba1bb285955ad5e6e29dfdfbd1483db39ef639'
 
-describe('signWebhook signs the body of a webhook', () => {
+describe('signWebhook makes the HMAC-SHA256 signature of a webhook’s body', () => {
   test('the webhook signature equals an example that was made with openssl', () => {
     expect(signWebhook({ secret: SECRET, body: BODY })).toBe(VECTOR)
     expect(signWebhook({ secret: SECRET, body: Buffer.from(BODY) })).toBe(VECTOR)
@@ -37,7 +37,7 @@ describe('signWebhook signs the body of a webhook', () => {
   })
 })
 
-describe('verifyWebhookSignature checks the signature of a webhook', () => {
+describe('verifyWebhookSignature accepts a webhook only with the right signature', () => {
   test('a webhook signature is accepted only for exactly the same bytes and the same secret', () => {
     expect(verifyWebhookSignature({ secret: SECRET, body: BODY, header: VECTOR })).toBe(true)
     const attempts: [string, string, string | null][] = [

@@ -21,7 +21,7 @@ async function orderOf(costs: Costs, sharers: readonly (readonly string[])[]) {
   return order
 }
 
-test('the waiting task whose sharers have the least cost runs first, even if it came last', async () => {
+test('the waiting task whose sharers (inboxes, networks) have the least cost runs first, even if it came last', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   costs.charge(['dear'], 500)
   costs.charge(['middling'], 50)
@@ -37,12 +37,12 @@ test('the waiting task whose sharers have the least cost runs first, even if it 
   ])
 })
 
-test('tasks of the same sharers run in the order of their arrival, and of two sharers with equal cost the first runs all its tasks first', async () => {
+test('tasks of one sharer (such as an inbox) run in order of arrival; of two sharers with equal cost, the first runs all its tasks first', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   expect(await orderOf(costs, [['a'], ['b'], ['a'], ['b']])).toEqual(['a 0', 'a 2', 'b 1', 'b 3'])
 })
 
-test('if a task ends its turn twice, only one further task runs', async () => {
+test('if a running task reports its end twice, only one waiting task starts', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 1)
   const end = await turns.enter(['first'])
   const started: string[] = []
@@ -61,7 +61,7 @@ test('if a task ends its turn twice, only one further task runs', async () => {
   expect(started).toEqual(['a', 'b'])
 })
 
-test('a sharer holds at most as many turns as the limit for its position in the list of sharers', async () => {
+test('of each sharer (such as an inbox), at most as many tasks run at once as the limit for its position in the list of sharers', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 10, { perSharer: [1, 2] })
   const started: string[] = []
   const ends: (() => void)[] = []
@@ -85,7 +85,7 @@ test('a sharer holds at most as many turns as the limit for its position in the 
   expect(started).toEqual(['a', 'b', 'd', 'a', 'c'])
 })
 
-test('if the signal of a waiting task aborts, the task gets no turn, and the other tasks lose none', async () => {
+test('if the signal of a waiting task aborts, this task never runs, and the other waiting tasks still run', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 1)
   const end = await turns.enter(['first'])
   const stop = new AbortController()
@@ -98,7 +98,7 @@ test('if the signal of a waiting task aborts, the task gets no turn, and the oth
   expect(await kept).toBeFunction()
 })
 
-test('if the signal of a task aborts after its turn has begun, no waiting task is removed', async () => {
+test('if the signal of a task aborts after the task has started, no waiting task is removed', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 1)
   const endFirst = await turns.enter(['first'])
   const stop = new AbortController()
@@ -112,7 +112,7 @@ test('if the signal of a task aborts after its turn has begun, no waiting task i
 })
 
 /**
- * Lets tasks compete for two waiting places while a first task runs.
+ * Lets tasks compete for two places in the waiting queue while a first task runs.
  * @returns the tasks that ran, in their order, and the tasks that were refused.
  */
 async function inPlaces(costs: Costs, names: readonly string[]) {
@@ -129,7 +129,7 @@ async function inPlaces(costs: Costs, names: readonly string[]) {
   return { ran, sentAway }
 }
 
-test('if no waiting place is free, a cheaper task takes the place of the waiting task with the highest cost', async () => {
+test('if the waiting queue is full, a cheaper task replaces the waiting task with the highest cost', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   costs.charge(['dear'], 500)
   costs.charge(['middling'], 50)
@@ -139,7 +139,7 @@ test('if no waiting place is free, a cheaper task takes the place of the waiting
   })
 })
 
-test('if no waiting place is free and no waiting task costs more, the new task is refused', async () => {
+test('if the waiting queue is full and no waiting task costs more, the new task is refused', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   for (const name of ['a', 'b', 'c']) costs.charge([name], 50)
   expect(await inPlaces(costs, ['a', 'b', 'c', 'a'])).toEqual({
@@ -148,7 +148,7 @@ test('if no waiting place is free and no waiting task costs more, the new task i
   })
 })
 
-test('a task that needs no waiting place neither takes one from others nor is refused', async () => {
+test('a task that needs no place in the waiting queue is not refused although the queue is full, and replaces no waiting task', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   costs.charge(['dear'], 500)
   const turns = new CostTurns(costs, 1, { placesMax: 1 })

@@ -14,11 +14,11 @@ test('the cost of an inbox or network decreases with time, and the cost of a tas
   expect(costs.of(['inbox'])).toBe(100)
 })
 
-test('a job shares a batch with another job that costs at most twice as much plus a tenth of a second', () => {
+test('two jobs share a batch if the dearer job costs at most twice as much as the cheaper job plus a tenth of a second', () => {
   expect([mayShare(100, 300), mayShare(100, 301), mayShare(0, 100)]).toEqual([true, false, true])
 })
 
-test('the most expensive inbox or network stays in memory, even after ten times more others than the memory can hold', () => {
+test('the inbox or network with the highest cost stays in memory, even after ten times more others than the memory can hold', () => {
   const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
   costs.charge(['heavy'], 1_000)
   for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)
@@ -26,7 +26,7 @@ test('the most expensive inbox or network stays in memory, even after ten times 
   expect(costs.of(['heavy'])).toBe(1_000)
 })
 
-test('the inbox or network with the lowest cost gets the next turn, even if others came earlier', async () => {
+test('of the waiting tasks, the task of the inbox or network with the lowest cost runs first, even if others came earlier', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   const turns = new CostTurns(costs, 1)
   const order: string[] = []
@@ -45,7 +45,7 @@ test('the inbox or network with the lowest cost gets the next turn, even if othe
   expect(order.length).toBe(41)
 })
 
-test('if a task throws an error, its turn ends, and its inbox or network is still charged for the time', async () => {
+test('if a task throws an error, the next task can run, and the CPU time is still charged to the inbox or network of the failed task', async () => {
   const costs = new Costs()
   const turns = new CostTurns(costs, 1)
   const slow = async () => {

@@ -1,4 +1,4 @@
-/** Tests which task must end to make room when a shared resource is full. */
+/** Tests which task the service must stop to free a shared resource that is used up. */
 import { expect, test } from 'bun:test'
 import { workOfGreediest } from '../../../shared/fair/greediest.ts'
 
@@ -10,20 +10,20 @@ const choose = (...works: [name: string, held: number, rank: number][]) =>
     { held: (work) => work.held, rank: (work) => work.rank },
   )?.name
 
-test('if a resource is used up, a task of the inbox or network that uses most of it must end', () => {
+test('if a resource is used up, the service must stop a task of the inbox or network that uses most of the resource', () => {
   expect(choose(['a', 1, 9], ['b', 3, 1], ['c', 2, 9])).toBe('b')
   expect(choose(['a', 3, 1], ['b', 2, 9])).toBe('a')
 })
 
-test('if several users of a resource use equally much, the task with the highest rank is ended', () => {
+test('if several tasks use equally much of a resource, the service stops the task that the given ranking function ranks highest', () => {
   expect(choose(['a', 2, 1], ['b', 2, 3], ['c', 2, 2], ['d', 1, 9])).toBe('b')
 })
 
-test('if several tasks have equal rank, the first of these tasks is ended', () => {
+test('if several tasks use equally much and have the same rank in the given ranking function, the service stops the first of them', () => {
   expect(choose(['a', 2, 1], ['b', 2, 1])).toBe('a')
 })
 
-test('if no task uses the resource, no task is ended', () => {
+test('if the list of tasks is empty, the service stops no task', () => {
   expect(workOfGreediest([], { held: () => 0, rank: () => 0 })).toBeNull()
   expect(choose(['a', 0, 0])).toBe('a')
 })

@@ -1,13 +1,14 @@
 import { expect, test } from 'bun:test'
 import { MemoryShares } from '../../../shared/fair/memoryShares.ts'
 
-test('a sharer gets at most half of the memory that other sharers leave, so that a further sharer still gets memory', () => {
+test('a sharer (such as a network) gets at most half of the memory that others leave free, so that later sharers still get memory', () => {
   const shares = new MemoryShares(100)
   const granted = ['a', 'a', 'a', 'a', 'b', 'b', 'b', 'c', 'c'].flatMap((sharer) => {
     const release = shares.take(sharer, 15)
     return release === null ? [] : [{ sharer, release }]
   })
-  // Sharer a gets half of 100, b gets half of the other 55, and c gets the remaining 25 for its first request only.
+  // Sharer a (such as a network) gets half of 100, b gets half of the other 55, and c gets the remaining 25 for its
+  // first request only.
   expect(granted.map(({ sharer }) => sharer)).toEqual(['a', 'a', 'a', 'b', 'c'])
   // A second call of the same `release` function gives nothing back.
   granted[0]!.release()

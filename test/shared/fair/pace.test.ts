@@ -14,7 +14,7 @@ function paced(bytesPerS = RATE) {
   }
 }
 
-test('a pace (a limit on bytes per second) lets the bytes of two seconds pass at once, and delays further bytes', () => {
+test('a pace (a limit on bytes per second) lets the bytes of two seconds pass at once, and delays all bytes after them', () => {
   const { take, later } = paced()
   expect(take(2 * RATE, 'a')).toBe(0)
   expect(take(RATE, 'a')).toBe(1000)

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Shares, type ShareTurn } from '../../../shared/fair/shares.ts'
 
 /**
- * Requests slots (places for running jobs) until a request is refused.
+ * Requests slots for running jobs until a request is refused.
  * @returns the slots that were granted
  */
 function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
@@ -14,7 +14,7 @@ function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
   }
 }
 
-test('one inbox can take half of the free job slots, the next inbox half of the rest, and a third inbox still gets a job slot', () => {
+test('one inbox can take half of the free job slots, the next inbox half of the remaining slots, and a third inbox still gets a job slot', () => {
   const shares = new Shares(200)
   expect(fill(shares, (n) => ['flooded', `network ${n}`])).toHaveLength(100)
   expect(fill(shares, (n) => ['second', `net ${n}`])).toHaveLength(50)
@@ -27,7 +27,7 @@ test('one network can take half of the free job slots, even if it writes to many
   expect(shares.enter(['inbox 1', '192.0.2.2']).granted).toBe(true)
 })
 
-test('refused mail jobs of one inbox must return at different times, one after the other', () => {
+test('if an inbox has no free job slot, each of its refused mail jobs gets a later retry time than the job before', () => {
   const shares = new Shares(10, () => 0)
   const places = fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => {
@@ -39,7 +39,7 @@ test('refused mail jobs of one inbox must return at different times, one after t
   expect(shares.enter(['flooded']).granted).toBe(true)
 })
 
-test('each refused batch of mails must return later than the previous batch, by the time that the mails of the batch need', () => {
+test('each refused batch of mails gets a later retry time than the previous batch, by the time that the mails of the batch need', () => {
   const shares = new Shares(10, () => 0)
   fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))

@@ -3,7 +3,7 @@ import { outboundUrlFault } from '../../../shared/http/outboundUrl.ts'
 
 const fault = (url: string) => outboundUrlFault(url, false)
 
-describe('the service may call a URL', () => {
+describe('the service may call a URL that has a public host and an allowed port', () => {
   test.each([
     'https://hook.example/path?x=1',
     'http://hook.example:80/',
@@ -16,7 +16,7 @@ describe('the service may call a URL', () => {
   ])('is %s', (url) => expect(fault(url)).toBeNull())
 })
 
-describe('the service refuses to call a URL', () => {
+describe('the service refuses to call a URL that has a fault, such as a private host', () => {
   test.each([
     ['not a valid URL', 'hook.example'],
     ['not a valid URL', ''],

@@ -16,7 +16,7 @@ const rules = (...texts: string[]) => texts.map(rule)
 const allow = (value: string) => `ALLOW RECEIVE ${value}`
 const block = (value: string) => `BLOCK RECEIVE ${value}`
 
-describe('the service reads the value of an email rule', () => {
+describe('the value of an email rule must be one address or one domain', () => {
   test('an email rule names one address in lower case, or `*@` and a domain in ASCII', () => {
     for (const [text, value] of [
       ['Ada@Shop.Example', 'ada@shop.example'],
@@ -46,7 +46,7 @@ describe('the service reads the value of an email rule', () => {
   })
 })
 
-describe('the email rules decide about an address', () => {
+describe('the most specific email rule decides whether an address is allowed', () => {
   test('email rules allow an address if no rule has the requested scope (such as SEND)', () => {
     expect(isAllowed([], 'SEND', 'ada@shop.example')).toBe(true)
     expect(isAllowed(rules('BLOCK REPLY ada@shop.example'), 'SEND', 'ada@shop.example')).toBe(true)
@@ -87,7 +87,7 @@ describe('the email rules decide about an address', () => {
   })
 })
 
-describe('the email rules decide about a message before its sender is authenticated', () => {
+describe('before its sender is authenticated, a message is refused if an email rule blocks it', () => {
   const refused = (
     list: readonly Rule[],
     envelopeFrom: string,
@@ -138,7 +138,7 @@ describe('the email rules decide about a message before its sender is authentica
   })
 })
 
-describe('the email rules decide about a message after its sender was authenticated', () => {
+describe('after its sender was authenticated, a message is stored only if the allow list contains its proven author', () => {
   const ADA = 'ada@shop.example'
   const FACTS = { isProvenBounce: false, isAligned: false, isUnsure: false }
   const admitted = (list: readonly Rule[], from: string, facts: Partial<typeof FACTS> = {}) =>

@@ -58,7 +58,7 @@ test('the References header is read despite other text between the Message-IDs, 
   ])
 })
 
-test('the list of a message’s ancestors begins with the nearest one, and does not contain the message itself', () => {
+test('the list of a message’s ancestors in its thread begins with the nearest one, and does not contain the message itself', () => {
   expect(
     ancestors({
       messageId: '<me@x>',
@@ -68,7 +68,7 @@ test('the list of a message’s ancestors begins with the nearest one, and does 
   ).toEqual(['<p@x>', '<r@x>'])
 })
 
-test('the References header of a reply has the form that RFC 5322 §3.6.4 requires', () => {
+test('the References header of a reply lists the earlier messages in the form that RFC 5322 §3.6.4 requires', () => {
   expect(
     replyReferences({ messageId: '<c@x>', inReplyTo: ['<b@x>'], references: ['<a@x>', '<b@x>'] }),
   ).toEqual(['<a@x>', '<b@x>', '<c@x>'])
@@ -99,6 +99,6 @@ test('the subject of a reply has exactly one Re:', () => {
   }
 })
 
-test('if a Message-ID is already used, the substitute has the same domain as the original', () => {
+test('if a Message-ID is already used, the new Message-ID that the service makes instead has the same domain', () => {
   expect(alternativeMessageId('<a.b@c.test>', 2)).toBe('<a.b.2@c.test>')
 })

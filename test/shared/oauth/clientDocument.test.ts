@@ -8,7 +8,7 @@ import {
 
 const URL_ = 'https://app.example/client.json'
 
-describe('the URL of a metadata document can be a client id', () => {
+describe('a client id may be the https URL of a client metadata document', () => {
   const ofLength = (length: number) => 'https://app.example/'.padEnd(length, 'a')
 
   test.each([URL_, 'https://app.example/a?b=c', 'https://app.example:8443/a', ofLength(500)])(
@@ -36,7 +36,7 @@ describe('the URL of a metadata document can be a client id', () => {
   ])('but not %s', (_name, id) => expect(isDocumentUrl(id)).toBe(false))
 })
 
-describe('the service reads a client metadata document', () => {
+describe('a client metadata document must state the name and the redirect URIs of the OAuth client', () => {
   const text = (changes: object = {}) =>
     JSON.stringify({
       client_id: URL_,

@@ -5,7 +5,7 @@ import { isRegistered, redirectFault, redirectHost } from '../../../shared/oauth
 
 const CURSOR = 'cursor://anysphere.cursor-mcp/oauth/callback'
 
-describe('the service compares and shows a redirect URI of an OAuth client', () => {
+describe('a redirect URI of an OAuth client is compared exactly, and shown to the owner by its host', () => {
   test.each([
     'https://app.example/callback',
     'https://app.example:8443/cb?x=1',
@@ -73,7 +73,7 @@ describe('the service compares and shows a redirect URI of an OAuth client', () 
   })
 })
 
-describe('the service reads the metadata of an OAuth client', () => {
+describe('the metadata of an OAuth client are refused if a field is missing or invalid', () => {
   const URI = 'https://app.example/cb'
   const read = (fields: Record<string, unknown> = {}) =>
     readClientMetadata({ redirect_uris: [URI], ...fields })

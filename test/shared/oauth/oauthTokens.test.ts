@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { fitsChallenge, isChallenge, isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
 
-describe('the service makes a new OAuth token', () => {
+describe('a new OAuth token is a random text with the prefix of its type', () => {
   test.each(['access', 'refresh', 'code'] as const)(
     'a new OAuth token of the kind %s is recognised as this kind only',
     (kind) => {
@@ -24,7 +24,7 @@ describe('the service makes a new OAuth token', () => {
   })
 })
 
-describe('the service checks a PKCE code verifier', () => {
+describe('a PKCE code verifier is accepted only if it matches the challenge', () => {
   // These values are from RFC 7636, appendix B.
   const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
   const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { isRegistered, redirectFault } from '../../../shared/oauth/redirectUri.ts'
 
-describe('the service checks a redirect URI of an OAuth client', () => {
+describe('an OAuth client may register only a safe redirect URI', () => {
   test.each([
     'https://app.example/cb',
     'HTTPS://app.example:8443/cb?a=1',

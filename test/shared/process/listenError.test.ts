@@ -16,7 +16,7 @@ test.each([
   expect(error.message).toMatch(message)
 })
 
-test('if listening on an address fails with an error of another kind, the error is returned unchanged', () => {
+test('if listening on an address fails with an error that is not about the address, the error is returned unchanged', () => {
   for (const error of [coded('EMFILE'), new Error('x'), { code: 'EACCES' }, 'EACCES', undefined]) {
     expect(listenError(error, ADDRESS)).toBe(error)
   }

@@ -15,7 +15,7 @@ const mandate = (changes: Partial<MandateBounds> = {}): MandateBounds => ({
   ...changes,
 })
 
-describe('the service decides where a mandate (permission to pay) permits payments', () => {
+describe('a mandate (permission to pay) permits payments only at its own hosts, resources and chain', () => {
   test('a mandate (permission to pay) permits payments at a host or a resource that it names', () => {
     expect(covers(mandate({ hosts: ['other.example', 'seller.example'] }), PLACE)).toBe(true)
     expect(covers(mandate({ resources: [RESOURCE] }), PLACE)).toBe(true)
@@ -49,7 +49,7 @@ describe('the service decides where a mandate (permission to pay) permits paymen
   })
 })
 
-describe('the service checks a payment against a mandate (permission to pay)', () => {
+describe('the service refuses a payment that exceeds a mandate (permission to pay)', () => {
   test('a payment may not exceed the amount that the mandate allows for a single payment', () => {
     const bound = (amountAtomic: bigint) => brokenBound(mandate(), { payTo: PAYEE, amountAtomic })
     expect([100n, 101n].map(bound)).toEqual([null, 'mandate_exceeded'])

@@ -101,7 +101,7 @@ const judgeBoth = async (kind: 'offer' | 'receipt', changes: object, subject = S
 const BOTH_VALID: ProofVerdict[] = ['valid', 'valid']
 const BOTH_MISMATCH: ProofVerdict[] = ['mismatch', 'mismatch']
 
-describe('the service stores an offer or receipt that a seller signed', () => {
+describe('the service stores only a short signed offer or receipt of a seller, and otherwise null', () => {
   test('a signed proof in JWS form is stored as its text, with at most 8,192 characters', () => {
     expect(keptProof({ format: 'jws', signature: 'a.b.c' })).toBe('a.b.c')
     expect(keptProof({ signature: 'a.b.c', more: 1 })).toBe('a.b.c')
@@ -131,7 +131,7 @@ describe('the service stores an offer or receipt that a seller signed', () => {
   })
 })
 
-describe('the service checks a signed receipt', () => {
+describe('the service calls a signed receipt valid only if it matches the payment', () => {
   test('a signed receipt is valid for its chain, resource and payer, even if the letter case of the payer’s address differs', async () => {
     expect(await judgeBoth('receipt', {})).toEqual(BOTH_VALID)
     expect(await judgeBoth('receipt', { payer: SUBJECT.payer.toLowerCase() })).toEqual(BOTH_VALID)
@@ -186,7 +186,7 @@ describe('the service checks a signed receipt', () => {
   })
 })
 
-describe('the service checks a signed offer', () => {
+describe('the service calls a signed offer valid only if it matches the payment', () => {
   test('a signed offer is valid for its chain, resource, token, payee and price, even if the letter case of an address differs', async () => {
     expect(await judgeBoth('offer', {})).toEqual(BOTH_VALID)
     const lower = { asset: ASSET.toLowerCase(), payTo: payee.address.toLowerCase() }
@@ -206,7 +206,7 @@ describe('the service checks a signed offer', () => {
   })
 })
 
-describe('the service checks the end of a signed offer', () => {
+describe('the service calls a signed offer a mismatch if the offer had expired at the time of the payment', () => {
   test.each([1_800_000_000, 0])('an offer is valid at its last second: %p', async (validUntil) => {
     expect(await judgeBoth('offer', { validUntil })).toEqual(BOTH_VALID)
   })
@@ -230,7 +230,7 @@ describe('the service checks the end of a signed offer', () => {
   })
 })
 
-describe('the service checks the signer of an EIP-712 proof', () => {
+describe('the service calls an EIP-712 proof valid only if the payee signed exactly this payload', () => {
   test('a text that only begins like an EIP-712 proof is invalid, but causes no error, because the payment is already made', async () => {
     for (const signature of ['{', '{}', '{"payload":7}', '{"signature":"0x"}'])
       expect([signature, await judge('receipt', keptProof({ signature })!)]).toEqual([
@@ -272,7 +272,7 @@ describe('the service checks the signer of an EIP-712 proof', () => {
   })
 })
 
-describe('the service checks the signer of a JWS', () => {
+describe('the service calls a JWS valid only if a key of the resource’s host signed it', () => {
   test('the key that signed a JWS is found by the `kid` in its header', async () => {
     const asked: string[] = []
     const findKey: FindKey = async (kid) => {
@@ -332,7 +332,7 @@ describe('the service checks the signer of a JWS', () => {
   })
 })
 
-describe('the service chooses which signed offer of a 402 response it stores', () => {
+describe('of several signed offers in a 402 response, the service stores one that matches the payment', () => {
   const PRICE = { payTo: payee.address.toLowerCase(), amountAtomic: 10_000n }
   const extensions = (offers: unknown) => ({ 'offer-receipt': { info: { offers } } })
   const kept = (offers: unknown) => keptOffer(extensions(offers), PRICE)

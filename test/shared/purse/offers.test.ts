@@ -33,7 +33,7 @@ const challengeOf = (entries: object[], more: object = {}): SellerChallenge =>
 const choose = (entries: object[], more: object = {}) =>
   chooseOffer(challengeOf(entries, more), { url: URL_PAID, network: SEPOLIA, payer: PAYER })
 
-/** Returns the reason why an offer with the given changes is refused, or null if the offer is accepted. */
+/** Returns the reason why the purse refuses an offer with the given changes, or null if it accepts the offer. */
 function reasonOf(changes: object, more: object = {}) {
   const chosen = choose([changes], more)
   return chosen.ok ? null : chosen.reason
@@ -46,7 +46,7 @@ function offerOf(entries: object[], more: object = {}) {
   return chosen.offer
 }
 
-describe('a buyer reads the x402 challenge of a 402 response', () => {
+describe('a buyer reads the x402 challenge from the header or the body of a 402 response, and refuses a malformed challenge', () => {
   test('a buyer reads the challenge from the header of x402 version 2, and from the body only if this header is absent', () => {
     const body = JSON.stringify(v1())
     expect(readChallenge(base64(v2()), body)?.x402Version).toBe(2)
@@ -151,7 +151,7 @@ describe('a buyer reads the x402 challenge of a 402 response', () => {
   })
 })
 
-describe('a purse chooses an offer of the seller', () => {
+describe('a purse chooses the cheapest offer that it can pay', () => {
   test('the offer that a purse chooses has the seller’s terms, with the payee in lower case', () => {
     const extra = { name: 'USDC', version: '2' }
     const resource = { url: URL_PAID, description: 'Weather' }
@@ -220,7 +220,7 @@ describe('a purse chooses an offer of the seller', () => {
   })
 })
 
-describe('a purse refuses an offer and states the reason', () => {
+describe('a purse refuses an offer with a fault, and states the reason', () => {
   test('a purse refuses an offer if its `extra.name` or `extra.version` names another token', () => {
     for (const extra of [{ name: 'USD Coin' }, { version: '1' }, { version: 2 }])
       expect(reasonOf({ extra })).toBe('token_mismatch')

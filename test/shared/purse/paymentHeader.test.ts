@@ -49,7 +49,7 @@ async function signed(offer: Offer) {
   return { name: header.name, content, nonce, validBefore }
 }
 
-describe('a purse signs the authorization of a payment', () => {
+describe('a purse signs an authorization only for the terms of the seller’s offer', () => {
   test('a purse signs the authorization of a payment for the exact price, payee and token', async () => {
     const { content, nonce, validBefore } = await signed(ofV1())
     const { signature, authorization } = content.payload
@@ -92,7 +92,7 @@ describe('a purse signs the authorization of a payment', () => {
   })
 })
 
-describe('a purse writes the payment header', () => {
+describe('a purse writes the payment header in the x402 version of the seller’s challenge', () => {
   test('a payment header of x402 version 1 names the scheme and the chain', async () => {
     const { name, content } = await signed(ofV1())
     const { payload, ...rest } = content

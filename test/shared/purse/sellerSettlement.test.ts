@@ -17,7 +17,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64')
 const read = (value: unknown) => readSellerSettlement(base64(JSON.stringify(value)))
 const withReceipt = (receipt: unknown) => ({ 'offer-receipt': { info: { receipt } } })
 
-describe('a buyer reads the settlement header of a seller', () => {
+describe('a buyer reads the settlement header of a seller, and ignores malformed parts of the header', () => {
   test('a seller’s settlement header is a JSON object in base64', () => {
     expect(read({})).toEqual(NONE)
     for (const header of [null, '', 'no base64', base64('{')])
@@ -61,10 +61,10 @@ describe('a buyer reads the settlement header of a seller', () => {
   })
 })
 
-describe('a buyer repeats a paid request', () => {
+describe('a buyer repeats a paid request only if the result of the payment is unknown or pending', () => {
   const pending = { ...NONE, errorReason: 'settlement_pending' }
 
-  test('a buyer repeats a paid request if no response comes, or if the response does not tell whether the payment counts', () => {
+  test('a buyer repeats a paid request if no response comes, or if the response does not tell whether the payment was accepted', () => {
     for (const status of [null, 408, 425, 429, 500, 503, 599])
       expect([status, isUndecided(status, null)]).toEqual([status, true])
     for (const status of [200, 400, 402, 403, 407, 409, 424, 426, 428, 430, 499])

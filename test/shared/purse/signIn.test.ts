@@ -38,7 +38,7 @@ async function signed(signIn: SignIn) {
   return { name, content: JSON.parse(Buffer.from(value, 'base64').toString('utf8')) }
 }
 
-describe('a purse checks a sign-in challenge', () => {
+describe('a purse refuses a sign-in challenge that is not for the requested URL, or is malformed or too old', () => {
   test('the purse reads a sign-in challenge from the extension `sign-in-with-x`, and keeps its members unchanged', () => {
     expect(read()).toEqual({ info: INFO, caip2: CAIP2 } as never)
     expect(read({ unknown: 1 })).toEqual({ info: INFO, caip2: CAIP2 } as never)
@@ -127,7 +127,7 @@ describe('a purse checks a sign-in challenge', () => {
   })
 })
 
-describe('a purse writes the sign-in header', () => {
+describe('a purse writes a sign-in header whose signature covers the whole challenge', () => {
   test('the sign-in header repeats the challenge, and names the purse’s address and chain', async () => {
     const { name, content } = await signed(read()!)
     const { signature, ...rest } = content

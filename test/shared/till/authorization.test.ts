@@ -33,7 +33,7 @@ import {
 } from '../../support/till/headers/payment.ts'
 import { SPEC_PAYMENT_HEADER } from '../../support/till/headers/specPayment.ts'
 
-describe('the service builds the EIP-712 typed data of an authorization', () => {
+describe('the EIP-712 typed data that the service builds for an authorization equal those of the USDC contract', () => {
   // The expected domain separators were read from DOMAIN_SEPARATOR() of the deployed USDC contracts.
   test.each([
     ['base', '0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f'],
@@ -108,7 +108,7 @@ describe('the service builds the EIP-712 typed data of an authorization', () => 
   })
 })
 
-describe('normaliseSignature converts a signature to one form', () => {
+describe('normaliseSignature converts every form of a signature to the form with 65 bytes', () => {
   // The values come from the section Test Cases of EIP-2098, which defines compact signatures.
   test.each([
     [
@@ -150,7 +150,7 @@ describe('normaliseSignature converts a signature to one form', () => {
   )
 })
 
-describe('classifySignature returns the kind of a signature', () => {
+describe('classifySignature tells whether an ordinary account or a contract wallet made the signature', () => {
   const wrapped = (factory: Hex, data: Hex, inner: Hex) =>
     concatHex([
       encodeAbiParameters(

@@ -24,7 +24,7 @@ import {
   withSignature,
 } from '../../support/till/headers/payment.ts'
 
-describe('verifyAuthorization judges a signed payment', () => {
+describe('verifyAuthorization tells whether a signed payment is valid, and returns its signature in the normal form', () => {
   type Case = { payload?: PaymentPayload; requirement?: Partial<PaymentRequirements> }
   const judge = async ({ payload, requirement: changes }: Case) =>
     verifyAuthorization({

@@ -39,7 +39,7 @@ const PAYLOAD = {
   },
 }
 
-describe('the service rebuilds the header of a stored payment', () => {
+describe('the rebuilt header of a stored payment has the same terms and signature as the original header', () => {
   test('a rebuilt payment header of x402 version 1 has the scheme, the chain and the payload of the stored payment', () => {
     expect(written({ paymentIdentifier: 'pay-1' })).toEqual({
       name: 'X-PAYMENT',

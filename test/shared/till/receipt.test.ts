@@ -53,7 +53,7 @@ test('signReceipt makes the same signatures as the library @noble/ed25519', () =
   }
 })
 
-describe('receiptKey makes the signing key of receipts', () => {
+describe('receiptKey makes the key that signs receipts, with its public forms', () => {
   test('a receipt key has the public key and the thumbprint of the example in RFC 8037 appendix A', () => {
     const key = receiptKey({
       seed: Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),
@@ -83,7 +83,7 @@ describe('receiptKey makes the signing key of receipts', () => {
   })
 })
 
-describe('the service publishes the key documents that verify its receipts', () => {
+describe('the key documents that the service publishes contain every key that verifies its receipts', () => {
   test('the published key documents contain every public receipt key, with the present signing key first, and no secret key', () => {
     const keys = [signing, retired]
     const jwks = receiptJwks(keys)
@@ -118,7 +118,7 @@ describe('the service publishes the key documents that verify its receipts', () 
   })
 })
 
-describe('signReceipt signs the receipt of a payment', () => {
+describe('signReceipt signs the receipt of a payment, so that other libraries can verify it', () => {
   test('a signed receipt has the members that docs/contract.md §6 lists', () => {
     expect(receipt).toEqual({
       body,
@@ -174,7 +174,7 @@ describe('signReceipt signs the receipt of a payment', () => {
   })
 })
 
-describe('verifyReceipt checks the receipt of a payment', () => {
+describe('verifyReceipt accepts a receipt only if a published key signed it', () => {
   test('verifyReceipt accepts receipts that were signed with any published key, even a retired key', () => {
     const old = signReceipt({ body: { ...body, endpointId: null }, key: retired })
     expect(verifyReceipt({ receipt: old, trustedKeys })).toEqual({ ok: true, body: old.body })

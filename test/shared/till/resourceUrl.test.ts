@@ -8,7 +8,7 @@ import {
 
 const key = (text: string) => parseResourceUrl(text).matchKey
 
-describe('parseResourceUrl reads the URL of a paid resource', () => {
+describe('parseResourceUrl returns the same normal form for all spellings of one URL', () => {
   test.each([
     ['https://api.example.com/a', 'https://api.example.com/a'],
     ['HTTPS://API.Example.COM/a', 'https://api.example.com/a'],
@@ -94,7 +94,7 @@ describe('parseResourceUrl reads the URL of a paid resource', () => {
   })
 })
 
-describe('the length of a resource URL is limited', () => {
+describe('a resource URL that is too long is refused', () => {
   const ofLength = (length: number) => 'https://api.example.com/'.padEnd(length, 'a')
 
   test('a URL may be 2,048 characters long, with and without the parts that its normal form omits', () => {
@@ -114,7 +114,7 @@ describe('the length of a resource URL is limited', () => {
   })
 })
 
-describe('the service reads a paid resource', () => {
+describe('the service accepts as a paid resource only an http URL or the URI of an MCP tool', () => {
   test('a paid resource is the unchanged URI of an MCP tool, or an http URL in its normal form', () => {
     const tool = `mcp://tool/${'a'.repeat(128)}`
     expect(parsePaidResource(tool)).toEqual({ url: tool, matchKey: tool })

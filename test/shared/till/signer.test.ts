@@ -110,7 +110,7 @@ describe('the service recovers the same signer from a signature as viem', () => 
     }
   })
 
-  test('if the recovered key is the point at infinity, the signer is null', async () => {
+  test('if the key that is recovered from a signature is the point at infinity, the signer is null', async () => {
     // With R = kG, k = 1 and s = digest, the recovered public key is (sR - zG) / r = 0, so there is no signer.
     const r = 0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798n
     for (const v of [27, 28]) {

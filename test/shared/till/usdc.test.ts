@@ -10,7 +10,7 @@ import {
   usdcNetworkOfChainId,
 } from '../../../shared/till/usdc.ts'
 
-describe('parseUsdc reads an amount of USDC', () => {
+describe('parseUsdc converts a decimal amount of USDC to atomic units, and refuses any other text', () => {
   test.each([
     ['0.01', 10_000n],
     ['1', 1_000_000n],
@@ -57,7 +57,7 @@ describe('parseUsdc reads an amount of USDC', () => {
   })
 })
 
-describe('formatUsdc writes an amount of USDC', () => {
+describe('formatUsdc writes atomic units as a decimal amount of USDC', () => {
   test.each([
     [0n, '0'],
     [1n, '0.000001'],
@@ -82,7 +82,7 @@ describe('formatUsdc writes an amount of USDC', () => {
   })
 })
 
-describe('the service knows the networks of USDC', () => {
+describe('the service finds the USDC contract of a network by the network’s name or chain id', () => {
   test('a network of USDC is found only by its exact name or chain id', () => {
     expect(usdcNetwork('base')?.chainId).toBe(8453)
     expect(usdcNetworkOfChainId(84532)?.network).toBe('base-sepolia')

@@ -26,7 +26,7 @@ function changed(path: string, value: unknown): unknown {
   return payment
 }
 
-describe('buildChallenge makes the x402 challenge of a 402 response', () => {
+describe('buildChallenge makes an x402 challenge that every x402 client can read', () => {
   const parameters = {
     network: 'base-sepolia',
     amountAtomic: 10_000n,
@@ -78,7 +78,7 @@ describe('buildChallenge makes the x402 challenge of a 402 response', () => {
   })
 })
 
-describe('decodePaymentHeader reads an x402 payment header', () => {
+describe('decodePaymentHeader reads an x402 payment header, or tells what is wrong with it', () => {
   test('decodePaymentHeader reads the example header of the x402 specification', () => {
     const decoded = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     expect(decoded).toEqual({
@@ -228,7 +228,7 @@ test('a payment header has at most 16,384 characters', () => {
   })
 })
 
-describe('encodePaymentResponse writes the settlement header', () => {
+describe('encodePaymentResponse writes the settlement header in base64', () => {
   const decode = (header: string) => JSON.parse(atob(header))
 
   test('encodePaymentResponse puts a successful payment’s receipt into the x402 extension offer-receipt', () => {

@@ -27,7 +27,7 @@ const PAYMENT = {
   extensions: { 'payment-identifier': { info: { required: false, id: 'order_0123456789' } } },
 }
 
-describe('parsePaymentPayload reads a payment of either x402 version', () => {
+describe('parsePaymentPayload reads a payment of either x402 version, or tells what is wrong with it', () => {
   test('parsePaymentPayload reads the same payment from both x402 versions', () => {
     const v1 = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     if (!v1.ok) throw new Error(v1.detail)
@@ -107,7 +107,7 @@ describe('parsePaymentPayload reads a payment of either x402 version', () => {
   })
 })
 
-describe('encodePaymentRequired writes the challenge of x402 version 2', () => {
+describe('encodePaymentRequired writes the challenge of x402 version 2 into a header', () => {
   const offer = (changes: { resource?: string; description?: string; mimeType?: string } = {}) => ({
     error: 'PAYMENT-SIGNATURE header is required',
     requirement: buildChallenge({
@@ -119,7 +119,7 @@ describe('encodePaymentRequired writes the challenge of x402 version 2', () => {
     }).accepts[0] as PaymentRequirements,
   })
 
-  test('encodePaymentRequired includes a signed offer if the service has a key for signing receipts', () => {
+  test('if the service has a key for signing receipts, the x402 challenge includes a signed offer', () => {
     const signed = decode(encodePaymentRequired(offer(), key, 1_000))
     const [one] = signed.extensions['offer-receipt'].info.offers
     const [, payload] = one.signature.split('.')

@@ -33,7 +33,7 @@ const contentFault = (type: string, data: unknown, metadata: unknown = {}) =>
 /** Returns an object with the given number of nested levels. */
 const nested = (levels: number): unknown => (levels === 0 ? 'end' : { next: nested(levels - 1) })
 
-describe('the service checks the name of a credential', () => {
+describe('the name of a credential is refused if it is too long or has forbidden characters', () => {
   const nameFault = (name: string) => faultOf(() => checkName(name))
   const text = 'name must be 1 to 128 characters without control characters'
 
@@ -47,7 +47,7 @@ describe('the service checks the name of a credential', () => {
   })
 })
 
-describe('the service checks the content of a credential', () => {
+describe('the content of a credential is refused if its type, its form or its size is wrong', () => {
   test('a credential must have a known type', () => {
     for (const type of ['CUSTOM', 'LOGIN']) expect(contentFault(type, { a: 1 })).toBeNull()
     const text = `type must be one of ${CREDENTIAL_TYPES.join(', ')}`
@@ -101,7 +101,7 @@ describe('the service checks the content of a credential', () => {
   })
 })
 
-describe('the service checks a known field of a credential', () => {
+describe('a known field of a credential is refused if its value has the wrong type', () => {
   test('a field of a credential that is known as a text must be a string', () => {
     expect(contentFault('LOGIN', { password: 'soup' })).toBeNull()
     for (const value of [7, null, ['soup'], { a: 1 }]) {
@@ -148,7 +148,7 @@ describe('the service checks a known field of a credential', () => {
   })
 })
 
-describe('the service reads the TOTP secret of a credential', () => {
+describe('the TOTP secret of a credential is checked, and hidden when the credential is shown', () => {
   test('only a credential of the type TOTP needs a TOTP secret, in the field secret or in the field totp', () => {
     expect(contentFault('TOTP', { note: 'x' })).toBe('data.secret must hold the TOTP secret')
     expect(contentFault('TOTP', { secret: TOTP_SECRET })).toBeNull()
@@ -188,13 +188,13 @@ describe('the service reads the TOTP secret of a credential', () => {
   })
 })
 
-describe('the service manages the backup codes of a credential', () => {
+describe('each backup code of a credential is returned only once', () => {
   test('the service counts the backup codes of a credential that are still unused', () => {
     expect(unusedBackupCodes({ backupCodes: ['a', 'b'], usedBackupCodes: ['c'] })).toBe(2)
     expect(unusedBackupCodes({})).toBe(0)
   })
 
-  test('backup codes are handed out in their order, and then count as used', () => {
+  test('backup codes are returned in their order, and each returned code counts as used', () => {
     const data = { backupCodes: ['a', 'b'], usedBackupCodes: ['c'], note: 'x' }
     expect(popBackupCode(data)).toEqual({
       code: 'a',
@@ -209,7 +209,7 @@ describe('the service manages the backup codes of a credential', () => {
     expect(data.backupCodes).toEqual(['a', 'b'])
   })
 
-  test('if all backup codes are used, no further backup code is handed out', () => {
+  test('if all backup codes are used, a request for a backup code gets none', () => {
     expect(popBackupCode({ backupCodes: [] })).toBeNull()
     expect(popBackupCode({})).toBeNull()
   })

@@ -14,7 +14,10 @@ const bytes = (text: string) => Buffer.from(text).toString('latin1')
 /** Returns each decoded character together with the piece of the source text from which the character comes. */
 const origins = (source: string, { text, from, to }: View) =>
   [...text].map((character, n) => [character, source.slice(from[n], to[n])])
-/** Returns one text for each kind of escape. In each text, only the escapes of this kind are decoded. */
+/**
+ * Returns one text for each type of escape (such as percent-encoding). In each text, only the escapes of this type are
+ * decoded.
+ */
 const unescaped = (text: string) => [...unescapedViews(text)].map((view) => view.text)
 const only = (text: string) => {
   const [view, ...others] = unescapedViews(text)
@@ -26,7 +29,7 @@ const decoder = createRunDecoder(4)
 const decoded = (text: string, bytesMin = 4) => [...createRunDecoder(bytesMin).decode(text)]
 const texts = (text: string, bytesMin = 4) => decoded(text, bytesMin).map((view) => view.text)
 
-describe('the service decodes the escapes in a text', () => {
+describe('the service decodes escapes in a text, and knows the source characters of each decoded byte', () => {
   test('the search for escaped text finds nothing in a plain text', () => {
     for (const text of ['', 'plain', '100 %', 'a & b', '&;', 'a = b', '%u12', '&#x;'])
       expect([text, unescaped(text)]).toEqual([text, []])
@@ -76,7 +79,7 @@ describe('the service decodes the escapes in a text', () => {
     expect(unescaped('ab=\r\ncd= \t\nef=g')).toEqual(['abcdef=g'])
   })
 
-  test('the service decodes each kind of escape separately, and returns one text for each kind', () => {
+  test('the service decodes each type of escape (such as percent-encoding) separately, and returns one text for each type', () => {
     expect(unescaped('%41\\x42&#67;=44')).toEqual([
       ...['A\\x42&#67;=44', '%41B&#67;=44', '%41\\x42C=44', '%41\\x42&#67;D'],
     ])
@@ -96,7 +99,7 @@ describe('the service decodes the escapes in a text', () => {
   })
 })
 
-describe('the service removes the null bytes of a text', () => {
+describe('the service removes null bytes, so that it finds secrets in UTF-16 text', () => {
   test('null bytes are removed from a text, so that UTF-16 becomes ASCII', () => {
     const text = '\0a\0bc\0\0'
     const view = narrowed(text)!
@@ -113,7 +116,7 @@ describe('the service removes the null bytes of a text', () => {
   })
 })
 
-describe('the service decodes base64 in a text', () => {
+describe('the service decodes base64 in a text, and knows the source characters of each decoded byte', () => {
   const SECRET = 'tomato-soup~~?>'
   const encoded = Buffer.from(SECRET).toString('base64')
 
@@ -180,7 +183,7 @@ describe('the service decodes base64 in a text', () => {
   })
 })
 
-describe('the service decodes hexadecimal digits in a text', () => {
+describe('the service decodes hexadecimal digits in a text, and knows the source digits of each decoded byte', () => {
   /**
    * Returns the texts that are decoded from hexadecimal digits, and leaves out the texts that are decoded from base64.
    */
@@ -253,7 +256,7 @@ test('a text without encoded parts gives no decoded text', () => {
   for (const text of ['', 'a b c d', '1, 2']) expect([text, texts(text)]).toEqual([text, []])
 })
 
-describe('the service finds the readable parts of binary data', () => {
+describe('the service finds the readable texts in binary data', () => {
   test('each readable part of binary data is returned separately, and each byte keeps its position', () => {
     const text = `\xff\xfe\xfd\xfcabcd\xff\xfe\xfd\xfc${bytes('üüüü')}\xff\xfe\xfd\xfc`
     const view = decoder.textOf(text)!

@@ -1,4 +1,7 @@
-/** Tests how the placeholders in a request body are filled, and which place in the body is reported for each secret. */
+/**
+ * Tests how the placeholders in a request body are filled, and as which part of the body (such as a form field) each
+ * placeholder counts.
+ */
 import { describe, expect, test } from 'bun:test'
 import { CredentialInputError } from '../../../shared/vault/credential.ts'
 import { fillBody, fillPairs } from '../../../shared/vault/fillBody.ts'
@@ -7,7 +10,7 @@ import { type Fill, PLACEHOLDER } from '../../../shared/vault/placeholders.ts'
 const VALUE = `a"b<&'\\ü/`
 
 /**
- * Returns a function that replaces each placeholder by the value, and a record of the places at which placeholders
+ * Returns a function that replaces each placeholder by the value, and a list of the request parts in which placeholders
  * were.
  */
 function recorded(value = VALUE): { fill: Fill; places: string[] } {
@@ -26,17 +29,17 @@ function filled(body: string, type?: string, headers: Record<string, string> = {
   return { body: fillBody(body, all, fill), places }
 }
 
-describe('the service fills the placeholders in a form body', () => {
+describe('the service fills the placeholders in the fields of a form body', () => {
   const FORM = 'application/x-www-form-urlencoded'
 
-  test('in a form body, each field is a place for a secret, and the service percent-encodes the inserted secret', () => {
+  test('in a form body, each field counts as a separate place for a secret, and the service percent-encodes the inserted secret', () => {
     const { body, places } = filled('a=1&user+name={{x}}&b=={{x}}&{{x}}', FORM)
     const value = encodeURIComponent(VALUE)
     expect(body).toBe(`a=1&user+name=${value}&b==${value}&${value}`)
     expect(places).toEqual(['form:user%20name', 'form:b', 'a name of the form'])
   })
 
-  test('in a form body, a field name, a value with a semicolon and a field with a malformed name are no place for a secret', () => {
+  test('in a form body, no secret may be in a field name, in a value with a semicolon or in a field with a malformed name', () => {
     expect(filled('{{x}}=1&b={{x}};c=2&%zz={{x}}', FORM).places).toEqual([
       'a name of the form',
       'a form with a semicolon',
@@ -60,7 +63,7 @@ describe('the service fills the placeholders in a form body', () => {
   })
 })
 
-test('a placeholder in the query of a URL counts as a place in the query, not in a form', () => {
+test('a placeholder in the query of a URL counts as a query parameter, and not as a form field', () => {
   const { fill, places } = recorded('v w')
   expect(fillPairs('query', 'key={{x}}&{{x}}=1&c=1;d={{x}}', fill)).toBe(
     'key=v%20w&v%20w=1&c=1;d=v%20w',
@@ -68,10 +71,10 @@ test('a placeholder in the query of a URL counts as a place in the query, not in
   expect(places).toEqual(['query:key', 'a name of the query', 'a query with a semicolon'])
 })
 
-describe('the service fills the placeholders in a JSON body', () => {
+describe('the service fills the placeholders in the strings of a JSON body', () => {
   const JSON_TYPE = 'application/json'
 
-  test('in a JSON body, each string is a separate place for a secret, named by its JSON Pointer', () => {
+  test('in a JSON body, each string counts as a separate place for a secret, named by its JSON Pointer', () => {
     const text =
       '{"a":"{{x}}","b":[1,"{{x}}",{"c/d~e":"p {{x}} s"}],"f":[[],["{{x}}"]],"g":"{{x}}"}'
     const { body, places } = filled(text, JSON_TYPE)
@@ -151,7 +154,7 @@ describe('the service fills the placeholders in a JSON body', () => {
   })
 })
 
-test('a body of any other type counts as one single place, and in XML and HTML the inserted value is escaped', () => {
+test('a body that is neither a form nor JSON counts as one single place for secrets, and in XML and HTML the inserted value is escaped', () => {
   expect(filled('<a>{{x}}</a>', 'application/soap+xml')).toEqual({
     body: '<a>a&#34;b&#60;&#38;&#39;\\ü/</a>',
     places: ['body'],

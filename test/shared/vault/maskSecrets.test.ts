@@ -72,7 +72,7 @@ test('a secret in an encoding that the masker does not know stays readable, whic
 
 const mask = (secret: string, text: string) => new Masker([secret]).text(text)
 
-describe('the length of a secret decides whether it is masked', () => {
+describe('a secret is masked only if it is long enough', () => {
   test('a secret of three characters is masked, and a shorter one is not', () => {
     expect(mask('a1b', 'xa1bx')).toBe('x[masked]x')
     expect(mask('a1', 'xa1x')).toBe('xa1x')
@@ -100,7 +100,7 @@ describe('the length of a secret decides whether it is masked', () => {
   })
 })
 
-describe('the service masks a secret under several layers of encoding', () => {
+describe('a secret is masked even under several layers of encoding', () => {
   const wrapped = (layers: number) => {
     let text = SECRET
     for (let n = 0; n < layers; n++) text = base64(`x${text}x`)

@@ -3,7 +3,7 @@ import { NeedleSearch, type Range } from '../../../shared/vault/needleSearch.ts'
 import { createRandom } from '../../chaos/random.ts'
 
 /**
- * Returns every place at which a searched text occurs. Places that overlap or touch each other are joined.
+ * Returns each range of a text in which a searched text occurs. Ranges that overlap or touch each other are joined.
  */
 function naive(needles: readonly string[], text: string): Range[] {
   const covered = new Uint8Array(text.length)
@@ -24,7 +24,7 @@ function naive(needles: readonly string[], text: string): Range[] {
   return found
 }
 
-test('in texts with few different letters, the search for secrets finds the same places as a simple search', () => {
+test('in texts with few different letters, the search for secrets finds the same positions as a simple search', () => {
   const { next: random } = createRandom(20_261_122, 'needles')
   const word = (most: number, letters: number) =>
     Array.from({ length: 1 + Math.floor(random() * most) }, () =>

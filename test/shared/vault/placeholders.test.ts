@@ -35,7 +35,7 @@ function filled(text: string, given: Partial<UsedCredential> = {}, placement = [
 }
 const textOf = (...given: Parameters<typeof filled>) => filled(...given).text
 
-describe('the service replaces a placeholder by a value of a credential', () => {
+describe('the service replaces a placeholder by the credential’s value, and refuses an unusable value', () => {
   test('a placeholder has a name of 1 to 64 characters that begins with a letter and may contain spaces', () => {
     const names = (text: string) => [...text.matchAll(PLACEHOLDER)].map(([, name]) => name)
     const longest = `a${'-'.repeat(63)}`
@@ -121,7 +121,7 @@ describe('the service replaces a placeholder by a value of a credential', () => 
   })
 })
 
-describe('the service checks the placement of a secret (the list of places where the secret may be used)', () => {
+describe('a secret is refused in a part of the request that its placement (list of allowed places) does not name', () => {
   test('a secret at a place that its placement (list of allowed places) lacks is refused, and the error names the place', () => {
     const refuse =
       (text: string, given: Partial<UsedCredential> = {}) =>
@@ -155,7 +155,7 @@ describe('the service checks the placement of a secret (the list of places where
     )
   })
 
-  test('the error about a place where a secret is not allowed shows at most 100 characters of the place', () => {
+  test('the error about a part of a request where a secret is not allowed shows at most 100 characters of this part’s name', () => {
     const fill = createFill(credential(), { placement: [], nowMs: 0, sent: new Set() })
     const call = () => fill('{{password}}', () => [`header:${'x'.repeat(200)}`], String)
     expect(call).toThrow(
@@ -175,7 +175,7 @@ describe('the service checks the placement of a secret (the list of places where
   })
 })
 
-describe('the service finds the secrets of a credential that a request does not contain', () => {
+describe('all secret values of a credential are masked in a response, even those that the request did not contain', () => {
   test('besides the sent secrets, all texts and numbers of at least four characters in the data are masked, at any depth', () => {
     const data = { a: 'abcd', b: 'abc', c: { d: [12345, 'wxyz'], e: null, f: true } }
     expect(

@@ -1,4 +1,4 @@
-/** Tests at which places of a request a secret may be used. */
+/** Tests in which parts of a request (such as a header or a body field) a secret may be used. */
 import { describe, expect, test } from 'bun:test'
 import {
   defaultPlacement,
@@ -8,7 +8,7 @@ import {
   placeName,
 } from '../../../shared/vault/placement.ts'
 
-describe('the service reads an entry of a placement list', () => {
+describe('an entry of a placement list names a part of the request where a secret may be used, and any other text is refused', () => {
   test.each([
     ['basic', 'basic'],
     ['body', 'body'],
@@ -56,13 +56,13 @@ describe('the service reads an entry of a placement list', () => {
   })
 })
 
-test('in the name of a place for a secret, blanks, percent signs and control characters are percent-encoded', () => {
+test('in the name of a request part that may hold a secret, blanks, percent signs and control characters are percent-encoded', () => {
   expect(placeName('a b\t%\n')).toBe('a%20b%09%25%0A')
   expect(placeName('ä/[x]')).toBe('ä/[x]')
 })
 
-describe('the service computes the common part of two entries of placement lists', () => {
-  test('the common part of two allowed places for a secret is the narrower place', () => {
+describe('the common part of two placement entries allows a secret only where both entries allow it', () => {
+  test('if one of two placement entries is narrower, their common part is the narrower entry', () => {
     expect(meetPlacements('query:a', 'query:a')).toBe('query:a')
     expect(meetPlacements('body', 'json:/a')).toBe('json:/a')
     expect(meetPlacements('form:a', 'body')).toBe('form:a')
@@ -70,7 +70,7 @@ describe('the service computes the common part of two entries of placement lists
     expect(meetPlacements('basic', 'header:authorization')).toBe('basic')
   })
 
-  test('two allowed places for a secret have no common part if the places are different', () => {
+  test('two placement entries that name different request parts have no common part', () => {
     expect(meetPlacements('query:a', 'query:b')).toBeNull()
     expect(meetPlacements('body', 'query:a')).toBeNull()
     expect(meetPlacements('body', 'path:/json:')).toBeNull()
@@ -78,7 +78,7 @@ describe('the service computes the common part of two entries of placement lists
     expect(meetPlacements('header:authorization', 'header:x')).toBeNull()
   })
 
-  test('if one of two allowed places for a secret names a field, their common part is limited to this field', () => {
+  test('if one of two placement entries is limited to a field, their common part is limited to this field', () => {
     expect(meetPlacements('key@query:a', 'query:a')).toBe('key@query:a')
     expect(meetPlacements('body', 'key@json:/a')).toBe('key@json:/a')
     expect(meetPlacements('key@body', 'json:/a')).toBe('key@json:/a')
@@ -87,14 +87,14 @@ describe('the service computes the common part of two entries of placement lists
     expect(meetPlacements('key@query:a', 'query:b')).toBeNull()
   })
 
-  test('the name of an allowed place for a secret may contain an at sign', () => {
+  test('the name of a request part in a placement entry may contain an at sign', () => {
     expect(meetPlacements('query:a@b', 'query:a@b')).toBe('query:a@b')
     expect(meetPlacements('key@path:/a@b', 'path:/a@b')).toBe('key@path:/a@b')
   })
 })
 
-describe('the service decides at which places a field of a credential may be used', () => {
-  test('a secret field may be used at a place that is allowed for this field or for all fields', () => {
+describe('a field of a credential may be used only in the request parts that its placement names', () => {
+  test('a secret field may be used in a request part that is allowed for this field or for all fields', () => {
     expect(mayStand(['query:a'], ['key'], ['query:a'])).toBe(true)
     expect(mayStand(['key@query:a'], ['key'], ['query:a'])).toBe(true)
     expect(mayStand(['key@body'], ['key'], ['json:/a'])).toBe(true)
@@ -104,14 +104,14 @@ describe('the service decides at which places a field of a credential may be use
     expect(mayStand([], ['key'], ['query:a'])).toBe(false)
   })
 
-  test('a secret field may be used if one of its names is allowed at one of the places in the request', () => {
+  test('a secret field may be used if one of its names is allowed in one of the request parts', () => {
     expect(mayStand(['key@basic'], ['apiKey', 'key'], ['header:x', 'basic'])).toBe(true)
     expect(mayStand(['key@basic'], [], ['basic'])).toBe(false)
     expect(mayStand(['key@basic'], ['key'], [])).toBe(false)
   })
 })
 
-describe('the service gives a credential a default placement', () => {
+describe('by default, a credential may be used only in the usual request parts of its type', () => {
   const may = (type: string, field: string, place: string) =>
     mayStand(defaultPlacement(type), [field], [place])
 
@@ -156,7 +156,7 @@ describe('the service gives a credential a default placement', () => {
     expect(may('SHIPPING_ADDRESS', 'line1', 'form:line2')).toBe(false)
   })
 
-  test('by default, a credential has no allowed place if its type is unknown or belongs to a protocol other than HTTP', () => {
+  test('by default, a credential may be used nowhere if its type is unknown or belongs to a protocol other than HTTP', () => {
     for (const type of ['SSH_KEY', 'CERTIFICATE', '', 'constructor', 'toString']) {
       expect(defaultPlacement(type)).toEqual([])
     }

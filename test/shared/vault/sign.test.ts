@@ -50,7 +50,7 @@ describe('HMAC-SHA256 equals the vectors of RFC 4231 §4', () => {
   })
 })
 
-describe('the vault signs with an Ed25519 key', () => {
+describe('the vault’s Ed25519 signatures equal published test vectors', () => {
   test.each([
     [
       '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
@@ -89,7 +89,7 @@ describe('the vault signs with an Ed25519 key', () => {
 })
 
 /** Holds those cases of the AWS test suite for Signature Version 4 that can be written as a URL. */
-describe('the vault signs with AWS Signature Version 4', () => {
+describe('the vault’s AWS signatures (Version 4) equal published examples', () => {
   const keys = {
     accessKeyId: 'AKIDEXAMPLE',
     secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',

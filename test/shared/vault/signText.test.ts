@@ -28,7 +28,7 @@ function faultOf(act: () => void): string | null {
   return null
 }
 
-describe('the service chooses the field of a credential that signs', () => {
+describe('a signature uses the requested field of a credential, or else the first text field', () => {
   const text = (type: string, data: Record<string, unknown>, wanted?: string) =>
     signingField('hmac', { type, data }, wanted)
   const fieldFault = (type: string, data: Record<string, unknown>, wanted?: string) =>
@@ -59,7 +59,7 @@ describe('the service chooses the field of a credential that signs', () => {
   })
 })
 
-describe('the service converts a text into the bytes that are signed', () => {
+describe('a text to be signed is read as UTF-8, hexadecimal or base64', () => {
   const bytes = (text: string, encoding: 'utf8' | 'base64' | 'hex') =>
     readBytes('message', text, encoding).toString('hex')
 
@@ -91,7 +91,7 @@ test('HMAC-SHA256 signatures equal the second example of RFC 4231', () => {
   )
 })
 
-describe('the service reads an Ed25519 key', () => {
+describe('an Ed25519 key is accepted in hexadecimal, base64 or PEM', () => {
   const seed = Buffer.from(SEED, 'hex')
   const signed = (text: string) => {
     const { signature, publicKey } = signEd25519(readEd25519Key(text), new Uint8Array())

@@ -32,7 +32,7 @@ function fault(given: Partial<UseRequest>, allowLoopback = false): string | null
 }
 const urlFault = (url: string, allowLoopback = false) => fault({ url }, allowLoopback)
 
-describe('the service reads the target of a request that uses a secret', () => {
+describe('the service finds host, port, method and path of a request that uses a secret, even before the placeholders are filled', () => {
   test('a request with a secret is checked by its method, its host with port, and its path without the query', () => {
     expect(check({ method: 'PUT', url: 'https://API.example:8443/a/{{id}}?q=1?2' })).toEqual({
       method: 'PUT',
@@ -66,7 +66,7 @@ describe('the service reads the target of a request that uses a secret', () => {
   })
 })
 
-describe('the service checks the URL of a request that uses a secret', () => {
+describe('the service refuses a request with a secret if its URL is malformed, too long or not secure', () => {
   test.each([
     'ftp://api.example/',
     'api.example/v1',
@@ -104,7 +104,7 @@ describe('the service checks the URL of a request that uses a secret', () => {
     expect(urlFault('https://api.example/ä~!')).toBeNull()
   })
 
-  test('a request with a secret may use plain http only to the same machine, and only if private networks are allowed', () => {
+  test('the service refuses a request with a secret if one of its headers is forbidden or ambiguous', () => {
     for (const host of ['localhost', '127.0.0.1', '127.1.2.3:8080', '[::1]', 'LOCALHOST:80']) {
       expect(urlFault(`http://${host}/`, true)).toBeNull()
       expect(urlFault(`HTTP://${host}/`)).toBe(HTTP_FAULT)
@@ -116,7 +116,7 @@ describe('the service checks the URL of a request that uses a secret', () => {
   })
 })
 
-describe('the service checks the headers of a request that uses a secret', () => {
+describe('a request with a secret may have at most forty headers', () => {
   const headerFault = (headers: Record<string, string>) => fault({ headers })
   const numbered = (count: number, value = '') =>
     Object.fromEntries(Array.from({ length: count }, (_one, n) => [`x${n + 10}`, value]))
@@ -130,7 +130,7 @@ describe('the service checks the headers of a request that uses a secret', () =>
     expect(headerFault(numbered(41))).toBe('request.headers must hold at most 40 headers')
   })
 
-  test('header names have 1 to 128 characters of an HTTP token', () => {
+  test('a request with a secret is refused unless its header names have 1 to 128 characters of an HTTP token', () => {
     const text = 'request.headers must have names of 1 to 128 letters, digits and hyphens'
     expect(headerFault({ "!#$%&'*+.^_`|~-aZ9": '' })).toBeNull()
     expect(headerFault({ ['n'.repeat(128)]: '' })).toBeNull()
@@ -179,7 +179,7 @@ describe('the service checks the headers of a request that uses a secret', () =>
     },
   )
 
-  test('header values consist of visible ASCII characters and blanks', () => {
+  test('a request with a secret is refused unless its header values consist of visible ASCII characters and blanks', () => {
     expect(headerFault({ a: '\t ~!{{key}}' })).toBeNull()
     const text = 'request.headers.a must be at most 8192 visible ASCII characters and blanks'
     for (const value of ['a\nb', 'a\r', 'ä', '\0', '\x7f', 'v'.repeat(8_193)]) {
@@ -201,7 +201,7 @@ describe('the service checks the headers of a request that uses a secret', () =>
   })
 })
 
-describe('the service checks the body of a request that uses a secret', () => {
+describe('the service refuses a request with a secret if its body is too large, or if GET or HEAD has a body', () => {
   test('a request with a secret must have no body if its method is GET or HEAD', () => {
     expect(fault({ method: 'GET', body: '' })).toBe('request.body must be absent with GET')
     expect(fault({ method: 'HEAD', body: 'x' })).toBe('request.body must be absent with HEAD')
@@ -231,7 +231,7 @@ const credential = (given: Partial<UsedCredential & Bounds> = {}): UsedCredentia
 const fill = (given: Partial<UseRequest>, of: Partial<UsedCredential & Bounds> = {}) =>
   fillRequest(request(given), credential(of), 0)
 
-describe('the service fills the placeholders of a request', () => {
+describe('the service fills the placeholders in path, query, headers and body of a request, each in the right encoding', () => {
   test('a placeholder in the path is replaced by the percent-encoded value', () => {
     expect(fill({ url: 'https://api.example/bot{{key}}/send' }).url).toBe(
       'https://api.example/bottomato%2Fsoup%3F1/send',
@@ -277,11 +277,11 @@ describe('the service fills the placeholders of a request', () => {
   })
 })
 
-describe('the service allows secrets at the place `basic`', () => {
+describe('a secret with the placement `basic` may be used only in Basic authentication', () => {
   const basic = { type: 'LOGIN', data: { username: 'ada', password: KEY }, placement: ['basic'] }
   const sent = (name: string, value: string) => fill({ headers: { [name]: value } }, basic)
 
-  test('only an Authorization header of the scheme Basic counts as the place `basic` for a secret', () => {
+  test('only an Authorization header of the scheme Basic counts as the request part `basic` for a secret', () => {
     const pair = Buffer.from(`ada:${KEY}`).toString('base64')
     expect(sent('Authorization', 'basic  {{ basicAuth }} ').headers).toEqual({
       Authorization: `basic  ${pair} `,
@@ -293,7 +293,7 @@ describe('the service allows secrets at the place `basic`', () => {
   })
 })
 
-describe('the service checks the limits that a credential sets for its requests', () => {
+describe('the service compares a request with a credential’s limits (hosts, methods, paths) only after the placeholders are filled', () => {
   test('a credential’s limits are checked against the host, the method and the path after placeholders are replaced', () => {
     expect(() => fill({ url: 'https://b.example/' })).toThrow(OutOfBoundsError)
     expect(() => fill({ method: 'PUT' }, { allowedMethods: ['POST'] })).toThrow(OutOfBoundsError)
@@ -309,7 +309,7 @@ describe('the service checks the limits that a credential sets for its requests'
   })
 })
 
-describe('the service collects the secrets of a request, so that it can mask them', () => {
+describe('the service masks in the response every secret of the credential that a request uses', () => {
   test('the list of secrets to mask has the values in the request and the other values of the credential, each once', () => {
     const { secrets } = fill(
       { headers: { 'x-key': '{{key}}' }, body: '{{key}}' },

@@ -43,7 +43,7 @@ const withDatabase = async (work: (database: TestDatabase) => Promise<void>) => 
 const count = async ({ pool }: TestDatabase, table: string): Promise<number> =>
   (await pool.query(`select count(*)::int as n from ${table}`)).rows[0].n
 
-describe('the service starts for the first time', () => {
+describe('at the first start, the service creates the first API keys and the first project', () => {
   test('the first start creates a platform key and a project key in a file that only its owner can read, and prints a sign-in link', () =>
     withDatabase(async ({ url }) => {
       const config = configWith()
@@ -90,7 +90,7 @@ describe('the service starts for the first time', () => {
     }))
 })
 
-describe('the service starts again with the same data', () => {
+describe('at a later start, the service uses the API keys of the first start again', () => {
   test('a later start uses the keys of the first start, and creates no second project', () =>
     withDatabase(async (database) => {
       const config = configWith()
@@ -121,7 +121,7 @@ describe('the service starts again with the same data', () => {
     }))
 })
 
-describe('the service starts in production', () => {
+describe('at a start in production, the service creates no API key and prints no sign-in link', () => {
   test.each([
     ['BOOTSTRAP_PLATFORM_KEY', { projectKey }],
     ['BOOTSTRAP_PROJECT_KEY', { platformKey }],

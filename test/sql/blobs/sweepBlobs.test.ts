@@ -47,7 +47,7 @@ async function sweep() {
 const rowsOf = async (table: 'blobs' | 'dead_blobs') =>
   (await database.pool.query(`select hash from ${table}`)).rows.length
 
-describe('a run of the cleanup removes the unused objects of the object store', () => {
+describe('the cleanup of the object store removes only objects that no database row names', () => {
   test('unused objects in the store are removed after an hour, and objects that a database row names are kept', async () => {
     const [named] = [await keep(), await keep()]
     await name(named)
@@ -104,7 +104,7 @@ describe('a run of the cleanup removes the unused objects of the object store', 
     expect(String(error)).toMatch(/foreign key/)
   })
 
-  test('the cleanup of the object store waits for a reader that can still see the message to which an object belongs', async () => {
+  test('the cleanup of the object store removes no object while a transaction can still see the message to which the object belongs', async () => {
     const { rows } = await name(await keep())
     const reader = await database.pool.connect()
     await reader.query('begin isolation level repeatable read read only')
@@ -119,7 +119,7 @@ describe('a run of the cleanup removes the unused objects of the object store', 
     expect(bucket.names()).toEqual([])
   })
 
-  test('after an outage of the object store, the cleanup continues', async () => {
+  test('if the object store was unreachable during a cleanup, the next cleanup removes the remaining objects', async () => {
     for (let n = 0; n < 12; n++) await keep()
     await age()
     await buryIdleBlobs(database.pool)
@@ -166,7 +166,7 @@ describe('a run of the cleanup removes the unused objects of the object store', 
     expect(await rowsOf('dead_blobs')).toBe(0)
   })
 
-  test('two processes share the cleanup of the object store', async () => {
+  test('if two processes run the cleanup of the object store at once, each unused object is removed once', async () => {
     for (let n = 0; n < 10; n++) await keep()
     await age()
     const buried = await Promise.all([buryIdleBlobs(database.pool), buryIdleBlobs(database.pool)])

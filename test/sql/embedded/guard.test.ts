@@ -85,7 +85,7 @@ test.skipIf(!existsSync('/proc/self/task'))(
   },
 )
 
-test('a start does not kill another program that now has the process id of an earlier PostgreSQL', async () => {
+test('a start of the service does not kill another program that now has the process id of an earlier PostgreSQL', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-guard-'))
   try {
     // The command line of the program names another PostgreSQL cluster, so the start must not kill this program.

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { startEmbeddedPostgres } from '../../../sql/embedded/embeddedPostgres.ts'
 import '../../support/whole.ts'
 
-test('the start waits even if PostgreSQL needs more than half a minute to recover', async () => {
+test('the start of the service waits even if PostgreSQL needs more than half a minute to recover', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-recovery-'))
   const lines: string[] = []
   const options = { dataDir, durable: false, onLog: (line: string) => void lines.push(line) }

@@ -133,7 +133,7 @@ test('a success from before the end of a webhook delivery does not end a replay 
   expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
 })
 
-test('after a webhook delivery succeeded, no further attempt is made', async () => {
+test('after a webhook delivery succeeded, no later attempt is made', async () => {
   const [done, open] = await deliveries(2)
   const results = [attemptOf(done!, 1, DELIVERED), attemptOf(open!, 1)]
   expect(await recordAttempts(pool, results)).toEqual([true, true])

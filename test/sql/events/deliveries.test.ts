@@ -64,7 +64,7 @@ const toWebhook = (projectId: string, webhookId: string) => ({
   body: Buffer.from('{}'),
 })
 
-describe('the service stores a delivery of a webhook', () => {
+describe('the service stores or postpones a webhook delivery only together with its job', () => {
   test('a webhook delivery is not stored if its job cannot be queued', async () => {
     const projectId = await newProject(pool)
     const delivery = toWebhook(projectId, await newWebhook(pool, projectId))
@@ -122,7 +122,7 @@ describe('the service stores a delivery of a webhook', () => {
   })
 })
 
-describe('the service finds the next due delivery of a webhook', () => {
+describe('the service finds the webhook delivery that is due next, and queues it again if its job was lost', () => {
   test('the next due webhook delivery is the one with the earliest future time', async () => {
     expect(await nextDeliveryInMs(pool)).toBeNull()
     const [late, next, later] = [
@@ -167,7 +167,7 @@ describe('the service finds the next due delivery of a webhook', () => {
   })
 })
 
-describe('the service aborts deliveries of webhooks', () => {
+describe('the deletion of a project aborts its pending webhook deliveries', () => {
   const projectGone = 'the project was deleted'
 
   test('when a project is deleted, its webhook deliveries are aborted, except those that are already delivered', async () => {

@@ -23,7 +23,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const deliver = (id: string) => recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])
 
-describe('the service lists webhook deliveries', () => {
+describe('the service lists the webhook deliveries of one project with their latest attempts', () => {
   test('a project lists only its own webhook deliveries, newest first, in pages', async () => {
     const projectId = await newProject(pool)
     const ids: string[] = []

@@ -105,7 +105,7 @@ const boundsOf = async (projectId: string) => {
   return { newest: newest.seq, oldest }
 }
 
-test('the numbers of a project’s events start at 1; if all events were deleted, the oldest number is that of the next event', async () => {
+test('a project’s first event has the number 1; if all events were deleted, the oldest number is that of the next event', async () => {
   const [silent, old, other] = [
     await newProject(pool),
     await newProject(pool),

@@ -42,12 +42,12 @@ test('processes that generate a development key at the same time all use the sam
   }
 })
 
-test('production generates no key', () => {
+test('in production the service generates no development key', () => {
   const generate = () => keptKey({ dataDir: tmpdir(), production: true }, 'key')
   expect(generate).toThrow('production has no generated key')
 })
 
-test('a database counts as not ready if it is unreachable or lacks a table or a column, but not after another error', () => {
+test('an unreachable database, or one that lacks a table or a column, counts as not ready; any other error does not count so', () => {
   for (const [code, isReadiness] of [
     ['ECONNREFUSED', true],
     ['42P01', true],

@@ -279,7 +279,7 @@ test('a row whose age is exactly the limit stays, and a row that is a millisecon
   expect(counts).toEqual([0, 1])
 })
 
-test('if an owner raises the retention days, batches with the shorter time remove no further rows', async () => {
+test('if an owner raises the retention days during a removal, the running removal deletes no more rows by the shorter time', async () => {
   const projectId = await newProject(pool)
   for (const name of RETENTION_NAMES) await keeping(name, 10, projectId)
   await endedDelivery(projectId)
@@ -321,7 +321,7 @@ async function finalPayment(projectId: string): Promise<void> {
   await recordFinal(pool, [id])
 }
 
-test('two workers share the removal of old rows, and each batch is limited and waits for no lock', async () => {
+test('two workers together remove the old rows, and each batch is limited and waits for no lock', async () => {
   const projectId = await keeping('mail', 10)
   await receive(pool, projectId)
   await pool.query(

@@ -1,4 +1,4 @@
-/** Tests which signed calls of purses (cancellations and transfers) the service sends first. */
+/** Tests which signed cancellations and transfers of purses the service sends first. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -40,8 +40,8 @@ for (const [name, signed, take] of [
   ['cancellation', stoppedWith, takeCancellations],
   ['transfer', sendingWith, takeTransfers],
 ] as const) {
-  describe(`workers take each ${name} of a purse in turn with those of other purses`, () => {
-    /** Claims calls for sending. @returns the projects of the calls */
+  describe(`workers send each signed ${name} of a purse in rotation with those of other purses`, () => {
+    /** Claims signed cancellations or transfers for sending. @returns their projects */
     const taken = async (limit: number): Promise<string[]> => {
       const calls = await take(pool, network, limit)
       const { rows } = await pool.query<{ project_id: string }>(
@@ -52,7 +52,7 @@ for (const [name, signed, take] of [
       return rows.map(({ project_id }) => project_id)
     }
 
-    test(`many calls of the kind ${name} of one project do not delay the call of another project`, async () => {
+    test(`many signed calls of the type ${name} of one project do not delay those of another project`, async () => {
       const many = await signed(4)
       const other = await signed(1)
       expect(await taken(2)).toEqual([many, other].toSorted())
@@ -62,7 +62,7 @@ for (const [name, signed, take] of [
   })
 }
 
-test('a project shows the gas of the calls that its purse has signed today, and so do the metrics', async () => {
+test('a project shows the gas of the cancellations and transfers that its purse has signed today, and so do the metrics', async () => {
   const projectId = await stoppedWith(2)
   expect((await findProject(pool, projectId))?.purseGasToday).toBe(160_000)
   expect((await readBacklog(pool)).purseGas).toContainEqual({ projectId, gas: 160_000 })

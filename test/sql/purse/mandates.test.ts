@@ -69,7 +69,7 @@ const FULL: MandateTerms = {
 }
 const UNUSED = { state: 'active', reservedAtomic: 0n, spentAtomic: 0n, releasedAtomic: 0n } as const
 
-describe('an owner creates a mandate (permission to pay)', () => {
+describe('a new mandate (permission to pay) is stored with the terms that the owner gave', () => {
   test('a new mandate (an agent’s spending limit) has each term that the owner gave, is active, and has no used amount', async () => {
     const projectId = await newProject(pool)
     const mandate = await given(projectId, FULL)
@@ -126,7 +126,7 @@ describe('an owner creates a mandate (permission to pay)', () => {
   })
 })
 
-describe('an owner changes a mandate', () => {
+describe('a change of a mandate replaces its terms and keeps its used amounts', () => {
   test('a changed mandate has the new terms, and keeps its id, its start and its used amounts', async () => {
     const projectId = await newProject(pool)
     const { id, createdAt } = await given(projectId)
@@ -209,7 +209,7 @@ const auditOf = async (projectId: string) => {
 const actionsOf = async (projectId: string) =>
   (await auditOf(projectId)).map(({ action }) => action)
 
-describe('the audit log records the changes of mandates', () => {
+describe('the audit log records the creation, each change and the end of a mandate', () => {
   test('the audit log records the terms of a new mandate, and the API key that created it', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId, { ...FULL, limits: { ...FULL.limits, hour: null } })
@@ -241,7 +241,7 @@ describe('the audit log records the changes of mandates', () => {
   })
 })
 
-describe('the service lists the mandates of a project', () => {
+describe('the list of a project’s mandates contains active, stopped and ended mandates', () => {
   test('mandates are listed newest first, even if several were created in the same millisecond', async () => {
     const projectId = await newProject(pool)
     for (const name of ['A', 'B', 'C', 'D']) await given(projectId, { name })
@@ -270,7 +270,7 @@ describe('the service lists the mandates of a project', () => {
   })
 })
 
-describe('a payment locks the mandates of its project', () => {
+describe('a payment locks the mandates of its project until the payment is decided', () => {
   test('a payment locks all mandates that are valid now, and also stopped mandates, in the order of their creation', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { name: 'from now on' })
@@ -320,7 +320,7 @@ const reserved = (row: bigint, at: string, amount: number) =>
     [row, amount],
   )
 
-describe('the service counts the used amounts of a mandate', () => {
+describe('the used amounts of a mandate are counted per hour, day and month', () => {
   test('the used amounts of a mandate are counted for the current hour, day and month in UTC', async () => {
     const start = (part: string) => `date_trunc('${part}', t, 'UTC')`
     const { row } = await given(await newProject(pool))

@@ -58,7 +58,7 @@ const endWait = (projectId: string) =>
     [projectId],
   )
 
-describe('an owner sets the limits of a purse', () => {
+describe('an owner can set and remove the limits of an existing purse', () => {
   test('the limits of a purse (the agent’s wallet) cannot be set if the project has no purse', async () => {
     expect(await set(await newProject(pool), { maxAtomic: 1n })).toBe(false)
   })
@@ -93,7 +93,7 @@ describe('an owner sets the limits of a purse', () => {
   })
 })
 
-describe('an owner sets a payout address', () => {
+describe('a new payout address becomes valid after 24 hours, and its removal takes effect at once', () => {
   test('a new payout address of a purse waits 24 hours, and the earlier address stays valid until then', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { payoutAddress: ONE })
@@ -137,7 +137,7 @@ describe('an owner sets a payout address', () => {
   })
 })
 
-describe('a payout is signed but not on the chain', () => {
+describe('a payout that is signed but not on the chain stays, unless the owner removes the payout address', () => {
   /** Lists the receivers of the transfers that the service would send now, and counts the cancellations. */
   async function sent(): Promise<[to: string[], cancellations: number]> {
     await pool.query('update purchases set transfer_sent_at = null, cancel_sent_at = null')
@@ -205,7 +205,7 @@ async function isQueued(projectId: string, addresses?: string[]): Promise<boolea
   return rowCount === 1
 }
 
-describe('the service queues a payout', () => {
+describe('a payout is queued only if the purse has money above its maximum and a valid payout address', () => {
   test('a payout is queued if the purse has at least 0.01 USDC above its maximum', async () => {
     expect(await isQueued(await full(LEAST))).toBe(true)
     expect(await isQueued(await full(LEAST - 1n))).toBe(false)
@@ -251,7 +251,7 @@ async function transfers(projectId: string): Promise<[amount: string, to: string
   return rows.map(({ amount, to_address: to }) => [amount, to])
 }
 
-describe('the service signs the transfers of a payout', () => {
+describe('a payout transfers the money above the maximum of a purse, unless a limit delays it', () => {
   test('the transfers of a payout wait until the service knows its chain', async () => {
     await pool.query('delete from chain_status')
     const projectId = await full(LEAST)
@@ -346,8 +346,8 @@ describe('the service signs the transfers of a payout', () => {
   })
 })
 
-describe('a purse gets a new key', () => {
-  test('moves the money even if the project has used up its gas of the day', async () => {
+describe('after a purse gets a new key, its money moves from the old address to the new address', () => {
+  test('a key change moves the money of a purse even if the project has used up its gas of the day', async () => {
     await recordHead(pool, HEAD)
     const { projectId } = await newPurse(pool, keyring)
     await pool.query('insert into project_limits (project_id, daily_gas) values ($1, 0)', [
@@ -360,7 +360,7 @@ describe('a purse gets a new key', () => {
     expect(swept.kind).toBe('nothing_free')
   })
 
-  test('gives no further transfer from the old address until the next day if the gas is used up', async () => {
+  test('after a key change, the old address sends no second transfer until the next day if the gas is used up', async () => {
     await recordHead(pool, HEAD)
     const { projectId } = await newPurse(pool, keyring)
     await rotatePurseKey(pool, keyring, ownerOf(projectId))

@@ -114,7 +114,7 @@ test('if a purchase fails at the same time, the purse does not sign in at the se
   expect(await behind(FAIL_PURCHASE, wanted.id, signIn)).toBeNull()
 })
 
-test('the outcome of a payment is recorded only after another transaction has released the purse', async () => {
+test('the outcome of a payment is recorded only after a concurrent transaction has unlocked the purse', async () => {
   const { wanted, reserve, projectId } = await newScene()
   await reserve([wanted])
   const { id } = wanted
@@ -130,7 +130,7 @@ test('the outcome of a payment is recorded only after another transaction has re
   }
 })
 
-test('the open payments of a purse are cancelled only after another transaction has released the purse', async () => {
+test('the open payments of a purse are cancelled only after a concurrent transaction has unlocked the purse', async () => {
   const { wanted, reserve, projectId } = await newScene()
   await reserve([wanted])
   const cancel = () =>

@@ -60,7 +60,7 @@ async function stoppedWith(payments: number) {
   return { ids, take, projectId: purse.projectId }
 }
 
-describe('an owner stops a purse', () => {
+describe('an owner can stop and resume a purse, and a stop cancels its open payments', () => {
   test('a stop changes nothing if a project has no purse, and the audit log records the attempt', async () => {
     const projectId = await newProject(pool)
     expect([await stop(projectId), await resume(projectId)]).toEqual([false, false])
@@ -106,14 +106,14 @@ describe('an owner stops a purse', () => {
   })
 })
 
-describe('a worker takes the cancellations of payments for sending', () => {
+describe('a worker claims each signed cancellation of a payment once, and again after a pause', () => {
   const age = (id: string, seconds: number) =>
     pool.query(
       'update purchases set cancel_sent_at = clock_timestamp() - make_interval(secs => $2) where id = $1',
       [id, seconds],
     )
 
-  test('a worker takes the cancellation of a payment once, and again after 30 and 60 seconds unless the chain has shown it', async () => {
+  test('a worker claims the cancellation of a payment once, and again after 30 and 60 seconds unless the chain has shown it', async () => {
     const { ids, take } = await stoppedWith(1)
     expect(await take()).toEqual(ids)
     expect(await take()).toEqual([])
@@ -128,7 +128,7 @@ describe('a worker takes the cancellations of payments for sending', () => {
     expect(await take()).toEqual([])
   })
 
-  test('a worker takes no cancellation of a payment whose authorization has expired, because the token would refuse it', async () => {
+  test('a worker claims no cancellation of a payment whose authorization has expired, because the token would refuse it', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id = $1`,
@@ -137,7 +137,7 @@ describe('a worker takes the cancellations of payments for sending', () => {
     expect(await take()).toEqual([])
   })
 
-  test('a worker does not take a payment’s cancellation after the chain has shown the payment', async () => {
+  test('a worker does not claim a payment’s cancellation after the chain has shown the payment', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set money = 'spent', tx_hash = '0x01', block_number = 1, block_hash = '0x02' where id = $1`,
@@ -146,7 +146,7 @@ describe('a worker takes the cancellations of payments for sending', () => {
     expect(await take()).toEqual([])
   })
 
-  test('a worker takes cancellations that were never sent before those that were sent, up to the limit', async () => {
+  test('a worker claims cancellations that were never sent before those that were sent, up to the limit', async () => {
     const { ids, take } = await stoppedWith(3)
     await age(ids[0]!, 40)
     expect((await take(2)).toSorted()).toEqual([ids[1]!, ids[2]!].toSorted())

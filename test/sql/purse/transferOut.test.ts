@@ -42,8 +42,8 @@ async function newSweep(): Promise<{ id: string; projectId: string }> {
 const noncesOf = (ids: string[]) =>
   Promise.all(ids.map(async (id) => (await row(pool, 'purchases', id)).nonce))
 
-describe('the owner withdraws the money of a purse', () => {
-  test('a withdrawal from a purse needs a purse, a known chain and free money', async () => {
+describe('an owner can withdraw all money of a purse that is not reserved for open payments', () => {
+  test('a withdrawal from a purse is refused without a purse, a known chain, or money that is not reserved', async () => {
     const none = await newProject(pool)
     const { projectId } = await newPurse(pool, keyring)
     expect(await sweep(none)).toEqual({ kind: 'no_purse' })
@@ -55,7 +55,7 @@ describe('the owner withdraws the money of a purse', () => {
     expect(await sweep(projectId)).toMatchObject({ kind: 'ok', amountAtomic: 1n })
   })
 
-  test('a withdrawal takes all free money of a purse, and a second withdrawal finds nothing', async () => {
+  test('a withdrawal transfers all money of a purse that is not reserved, and a second withdrawal finds nothing', async () => {
     await knowChain()
     const { id, projectId } = await newSweep()
     expect(await row(pool, 'purchases', id)).toMatchObject({
@@ -69,10 +69,10 @@ describe('the owner withdraws the money of a purse', () => {
   })
 })
 
-describe('a worker takes transfers for sending to the chain', () => {
+describe('a worker claims each signed transfer once, and again after a pause', () => {
   beforeEach(knowChain)
 
-  test('a worker takes a transfer with its signature, and again only after 30 seconds', async () => {
+  test('a worker claims a transfer with its signature, and again only after 30 seconds', async () => {
     const { id } = await newSweep()
     const stored = await row(pool, 'purchases', id)
     expect(await take()).toEqual([
@@ -93,7 +93,7 @@ describe('a worker takes transfers for sending to the chain', () => {
     expect(await take()).toHaveLength(1)
   })
 
-  test('the wait before a worker takes a failing transfer again doubles from 30 seconds to 8 minutes', async () => {
+  test('the wait before a worker claims a failing transfer again doubles from 30 seconds to 8 minutes', async () => {
     const { id } = await newSweep()
     expect(await take()).toHaveLength(1)
     const sentBefore = (seconds: number) =>
@@ -110,7 +110,7 @@ describe('a worker takes transfers for sending to the chain', () => {
     }
   })
 
-  test('a worker takes a transfer only if it is open, valid, not cancelled and on the same chain', async () => {
+  test('a worker claims a transfer only if it is open, valid, not cancelled and on the same chain', async () => {
     const { id } = await newSweep()
     for (const change of [
       `money = 'spent'`,
@@ -129,7 +129,7 @@ describe('a worker takes transfers for sending to the chain', () => {
     expect(await take()).toHaveLength(1)
   })
 
-  test('a worker takes a transfer that was never sent before a transfer that was sent long ago', async () => {
+  test('a worker claims a transfer that was never sent before a transfer that was sent long ago', async () => {
     const [sent, fresh] = [(await newSweep()).id, (await newSweep()).id]
     await pool.query(
       `update purchases set transfer_sent_at = clock_timestamp() - interval '1 hour' where id = $1`,
@@ -139,7 +139,7 @@ describe('a worker takes transfers for sending to the chain', () => {
     expect(taken).toEqual(await noncesOf([fresh, sent]))
   })
 
-  test('two workers never take the same transfer, and do not wait for each other', async () => {
+  test('two workers never claim the same transfer, and do not wait for each other', async () => {
     await newSweep()
     await transaction(pool, async (db) => {
       expect(await takeTransfers(db, network, 1)).toHaveLength(1)

@@ -102,7 +102,7 @@ test('the next version of a credential keeps its id and its creation time, and o
   expect(await versionsOf()).toEqual([11, 10, 9, 8, 7, 6, 5, 4, 3, 2])
 })
 
-describe('the service stores the time of the last rotation of a credential', () => {
+describe('the rotation time of a credential is set when its secret changes', () => {
   const rotatedAt = async (content: Put, store = asAgent) =>
     (await stored(store(content))).lastRotatedAt
 
@@ -152,7 +152,7 @@ test('if the master keyring fails, no new credential version is stored, and the 
   expect(await versionsOf()).toEqual([1])
 })
 
-describe('an agent writes a credential with its API key', () => {
+describe('an agent with an API key can narrow, but not widen, the limits that the owner set on a credential', () => {
   const ONE = { allowedHosts: ['one.example'] }
   const BOTH = { allowedHosts: ['one.example', 'two.example'] }
 
@@ -223,7 +223,7 @@ test('no new version of a credential can be stored after its project is deleted'
   expect(await asOwner({ project })).toBeNull()
 })
 
-test('a project with the maximum number of credentials can create no further one but can change its own, and projects count separately', async () => {
+test('a project with the maximum number of credentials cannot create one more but can change its own, and projects count separately', async () => {
   const full = await newProject(pool)
   await pool.query(
     `insert into credentials (id, project_id, name) select 'full_' || n, $1, 'n' || n from generate_series(2, $2::int) n`,

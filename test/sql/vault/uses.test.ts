@@ -97,7 +97,7 @@ test('the use of a secret is no longer due after the deletion of its project', a
   expect(await findDueUse(pool, 'use_unknown')).toBeNull()
 })
 
-test('a project may not start a further use of a secret while its stored requests exceed the byte limit', async () => {
+test('a project may not start another use of a secret while its stored requests exceed the byte limit', async () => {
   const { pool } = service.database
   const agent = await service.newAgent()
   const metadata = { uri: 'https://bank.example' }

@@ -9,7 +9,7 @@ const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const ARTEFACTS = join(import.meta.dir, '../../artefacts')
 
 /**
- * Tells whether Chromium is installed. If not, the tests that need it are skipped with a notice.
+ * Tells whether Chromium is installed. If it is not, the tests that need it are skipped with a notice.
  */
 export const hasBrowser = existsSync(CHROMIUM)
 if (!hasBrowser) {

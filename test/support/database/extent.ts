@@ -13,7 +13,7 @@ export const some = <Case>(cases: readonly Case[], representatives = 1): readonl
 /** Returns the number of test cases: `whole` if the whole suite runs, and `short` if `npm test` runs. */
 export const amount = (whole: number, short: number): number => (isWhole ? whole : short)
 
-/** Declares a long test that `npm test` omits, because it runs another test of the same family instead. */
+/** Declares a long test that `npm test` omits, because `npm test` runs another test of the same family instead. */
 export const testWhole: Pick<typeof test, 'skipIf'> &
   ((...given: Parameters<typeof test>) => void) = Object.assign(
   (...given: Parameters<typeof test>) => void (isWhole && test(...given)),

@@ -7,7 +7,7 @@ import {
 import { createReadClientDocument } from '../../../workers/account/readClientDocument.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
 
-test('while too many documents of strangers are being fetched, the service postpones the fetch of a further document', async () => {
+test('while too many metadata documents of strangers are being fetched, the service postpones the fetch of the next document', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const url = 'https://app.example/oauth.json'

@@ -93,7 +93,7 @@ test.each([
   },
 )
 
-test('the sign-ins of a network wait for the slow identity provider apart from those of other networks', async () => {
+test('the sign-ins of each network wait in a separate queue for a slow identity provider', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const entered: unknown[] = []

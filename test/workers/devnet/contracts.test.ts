@@ -46,7 +46,7 @@ async function fund(client: DevnetClient, to: Address): Promise<void> {
   await client.waitForTransactionReceipt({ hash })
 }
 
-describe('a fresh devnet behaves like Base Sepolia', () => {
+describe('a fresh devnet has the contracts and accounts that a till needs, like Base Sepolia', () => {
   test('a fresh devnet (local test chain) has the chain id, USDC contract, EIP-712 domain and Multicall3 contract of Base Sepolia', async () => {
     expect([devnet.chainId, await client.getChainId()]).toEqual([84532, 84532])
     const read = (functionName: 'name' | 'symbol' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>

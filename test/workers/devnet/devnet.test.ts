@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true })
 })
 
-describe('the service keeps the state of a devnet', () => {
+describe('a devnet keeps its state over restarts and crashes', () => {
   async function pay(devnet: Pick<Devnet, 'rpcUrl'>) {
     const authorization = authorize()
     const { transactionHash } = await settle(devnet, authorization, await signed(authorization))

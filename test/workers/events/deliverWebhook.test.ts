@@ -51,7 +51,7 @@ async function run(id: string, options: RunOptions = {}) {
   return { turns, lanes }
 }
 
-describe('the service runs a webhook delivery job', () => {
+describe('a webhook delivery job sends one signed attempt, or sends nothing if the attempt is not due', () => {
   test('a webhook delivery job sends the signed event body with the webhook headers', async () => {
     const body = Buffer.from('{"note":"ü \\u0000"}')
     const { id } = await newEndpointDelivery(pool, receiver.url, { body, idempotencyKey: 'whk_1' })
@@ -150,7 +150,7 @@ describe('the service runs a webhook delivery job', () => {
   })
 })
 
-describe('the service records the outcome of a delivery attempt', () => {
+describe('the outcome of a webhook delivery attempt decides the state of the delivery', () => {
   test.each([
     [200, 'delivered'],
     [299, 'delivered'],

@@ -27,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const signature = (secret: string) =>
   `sha256=${createHmac('sha256', secret).update(BODY).digest('hex')}`
 
-describe('the service records the outcome of a webhook delivery attempt', () => {
+describe('the outcome of a webhook delivery attempt decides whether the delivery is retried', () => {
   test.each([200, 201, 204, 299])(
     'a webhook delivery has the state delivered after the response status %p',
     async (code) => {
@@ -95,7 +95,7 @@ describe('the delivery log stores the beginning of a webhook response', () => {
   })
 })
 
-describe('a project replays a webhook delivery', () => {
+describe('a project can replay a webhook delivery with the same bytes', () => {
   test('a replay of a webhook delivery sends the same bytes and the same Idempotency-Key, and begins a new retry schedule', async () => {
     await using receiver = await startReceiver(status(400))
     const endpoint = await register(agent, receiver.url)
@@ -193,7 +193,7 @@ test('a webhook delivery attempt after a change of the webhook secret is signed 
   ])
 })
 
-describe('the service aborts a webhook delivery', () => {
+describe('a webhook delivery is aborted when its endpoint, its webhook URL or its project is removed', () => {
   const ends: [string, string, (endpointId: string, owner: Agent) => Promise<unknown>][] = [
     [
       'once the endpoint is deleted',

@@ -12,8 +12,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 
 /**
- * Maps each host name to a list of DNS answers, one for each lookup. Further lookups get the last answer of the list
- * again. An empty list means that the name does not exist.
+ * Maps each host name to a list of DNS answers, one for each lookup. After the end of the list, each lookup gets the
+ * last answer again. An empty list means that the name does not exist.
  */
 const names = new Map<string, string[][]>()
 const lookups: string[] = []
@@ -164,7 +164,7 @@ test.each([
   },
 )
 
-describe('the service resolves the host name of a webhook URL', () => {
+describe('no webhook request goes to a host name that resolves to a private address', () => {
   test.each(RESOLVED)(
     'no connection is opened if the host name of a webhook URL resolves to the address %p',
     async (...addresses) => {

@@ -27,7 +27,7 @@ import '../../support/process/alone.ts'
 
 afterAll(closeServers)
 
-describe('guardedRequest sends HTTP requests to addresses that strangers name', () => {
+describe('guardedRequest returns the response of a public host within limits of time and size', () => {
   test('guardedRequest (HTTP client for public hosts) sends method, headers and body, and returns the status and the body', async () => {
     const seen: unknown[] = []
     const port = await serve((request, response) => {
@@ -203,7 +203,7 @@ describe('guardedRequest sends HTTP requests to addresses that strangers name', 
   })
 })
 
-describe('guardedRequest connects with https', () => {
+describe('guardedRequest connects with https only if the certificate is valid', () => {
   const directory = mkdtempSync(join(tmpdir(), 'guarded-'))
   afterAll(() => rmSync(directory, { recursive: true }))
   const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]

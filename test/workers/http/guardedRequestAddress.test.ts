@@ -5,7 +5,7 @@ import { answering, closeServers, get, serve, serveRaw } from '../../support/pro
 
 afterAll(closeServers)
 
-describe('guardedRequest checks the address to which it connects', () => {
+describe('guardedRequest never connects to a private address, whatever the DNS answers', () => {
   let connections = 0
   const local = serveRaw((socket) => {
     connections += 1

@@ -79,7 +79,7 @@ test('the DNS client sends a query again if the query or the answer is lost', as
   expect(await queryTxt('lost.test', once(ENDLESS_MS))).toEqual(['found'])
 })
 
-test('the DNS client queries a name server a second time after the first failure', async () => {
+test('if a name server fails at the first attempt, the DNS client sends the query to it a second time', async () => {
   expect(await dns.txt('shaky.test')).toEqual(['found'])
 })
 

@@ -75,7 +75,7 @@ test('if a DNS name does not exist, the DNS cache stores this for every record t
   expect(server.asked).toEqual(['A none.test', 'A text.test'])
 })
 
-test('the DNS cache uses a changed DNS record after half a minute', async () => {
+test('the DNS cache returns a changed DNS record half a minute after the first lookup', async () => {
   const records = [txt('sender.test', 'old')]
   await using server = await startNameServer(records)
   const lookUp = createLookUp(createDns([server.address]), [])

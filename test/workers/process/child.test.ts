@@ -39,7 +39,7 @@ test('a child process that throws an error is killed, and the caller gets the me
   expect((await children.run('pid')).result).not.toBe(first)
 })
 
-test('a child process that has ended while idle gets no further request', async () => {
+test('a child process that has ended while idle gets no more requests', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('end soon')
   await waitFor('the end of the child', () => !isAlive(first))

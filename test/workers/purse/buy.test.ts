@@ -46,7 +46,7 @@ const set = (id: string, columns: string) =>
 const POST = { method: 'POST', body: '{}' } as const
 const USE = { headers: { authorization: 'Bearer {{apiKey}}' } }
 
-describe('the service starts the job of a purchase', () => {
+describe('a purchase job contacts the seller only if the purchase can still be made', () => {
   test('a purchase job does nothing if the purchase does not exist, has ended, or waits for the owner’s approval', async () => {
     await scene.run('pur_unknown')
     for (const state of ['answered', 'refused', 'waiting']) {
@@ -126,7 +126,7 @@ describe('the service starts the job of a purchase', () => {
   })
 })
 
-describe('a buyer handles a seller that demands no payment', () => {
+describe('if a seller demands no payment or cannot be reached, the purchase ends without a payment', () => {
   test('if a seller responds with 200, 404 or 500, a purchase ends as answered and a price quote ends as quoted', async () => {
     for (const status of [200, 404, 500]) {
       shop.ask = () => new Response('free', { status })
@@ -187,7 +187,7 @@ describe('a buyer handles a seller that demands no payment', () => {
   })
 })
 
-describe('a purchase job handles the offer of a seller', () => {
+describe('a purchase job signs a payment only if the seller’s offer is well-formed and permitted', () => {
   test('a purchase reports a malformed offer if the seller’s 402 response contains no x402 challenge', async () => {
     shop.ask = () => new Response('pay me', { status: 402 })
     expect(await bought()).toMatchObject({
@@ -279,7 +279,7 @@ describe('a purchase job handles the offer of a seller', () => {
   })
 })
 
-describe('a purchase job signs in at a seller', () => {
+describe('a purchase job signs in at a seller only if the purse has paid this seller before', () => {
   const extensionsOf = (change: object = {}) => ({
     'sign-in-with-x': {
       info: {
@@ -358,7 +358,7 @@ describe('a purchase job signs in at a seller', () => {
   })
 })
 
-describe('the agent gets the response that it has paid for', () => {
+describe('the agent gets the response that it has paid for, unless the response is too long or could contain a secret', () => {
   const PICTURE = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10])
 
   async function answerOf(given: Accepted = {}) {
@@ -376,7 +376,7 @@ describe('the agent gets the response that it has paid for', () => {
     expect(await answerOf()).toMatchObject(kept)
   })
 
-  test('a part of a resource is kept, and a response body in an unknown encoding is kept as the seller sent it', async () => {
+  test('a response with only a part of the resource is kept, and a body in an unknown encoding is kept as the seller sent it', async () => {
     shop.serve = () =>
       new Response('sun', { status: 206, headers: { 'content-range': 'bytes 0-2/5' } })
     expect(await answerOf()).toMatchObject({ status: 206, body: 'sun', bodyOmitted: null })
@@ -386,7 +386,7 @@ describe('the agent gets the response that it has paid for', () => {
     })
   })
 
-  test('a response body above 1 MB, before or after decompression, is left out', async () => {
+  test('a response body above 1 MB, before or after decompression, is not stored', async () => {
     const large = Buffer.alloc(1024 * 1024 + 1, 'a')
     const omitted = { status: 200, body: null, bodyOmitted: 'too-large', bodyBase64: null }
     shop.serve = () => new Response(large)
@@ -396,7 +396,7 @@ describe('the agent gets the response that it has paid for', () => {
     expect(await answerOf()).toMatchObject(omitted)
   })
 
-  test('if the request contained a secret, a response body that is not text is left out', async () => {
+  test('if the request contained a secret, a response body that is not text is not stored', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     shop.serve = () => new Response(PICTURE)

@@ -59,7 +59,7 @@ async function undecided(given: Accepted = {}): Promise<string> {
   return id
 }
 
-describe('a purchase job sends a signed payment', () => {
+describe('a purchase job sends a signed payment until the seller answers or the payment expires', () => {
   test('the buyer sends a signed payment again with the same bytes after 1, 2, 4 and then every 8 seconds', async () => {
     const id = await undecided()
     shop.serve = busy
@@ -155,7 +155,7 @@ describe('a purchase job sends a signed payment', () => {
   })
 })
 
-describe('another worker runs the job of a purchase at the same time', () => {
+describe('if another worker runs the job of a purchase at the same time, only one payment is signed', () => {
   /** Signs the payment of a purchase as another worker would that has contacted the same seller. */
   async function signElsewhere(id: string): Promise<void> {
     const { project_id: projectId } = await scene.purchase(id)
@@ -198,7 +198,7 @@ describe('another worker runs the job of a purchase at the same time', () => {
   })
 })
 
-describe('a purchase job records the settlement that a seller states', () => {
+describe('a purchase job stores the settlement that a seller states', () => {
   test('the buyer reads the settlement from the headers of both x402 versions, and prefers the header PAYMENT-RESPONSE', async () => {
     for (const name of ['payment-response', 'x-payment-response']) {
       shop.serve = () => settled({ success: true, transaction: TX }, name)
@@ -225,7 +225,7 @@ describe('a purchase job records the settlement that a seller states', () => {
   })
 })
 
-describe('a purchase job checks the signatures of the offer and the receipt of a seller', () => {
+describe('a purchase job stores a verdict about the signatures of the seller’s offer and receipt', () => {
   const payee = privateKeyToAccount(`0x${'5e'.repeat(32)}`)
   const typesOf = (names: string) =>
     names.split(' ').map((name) => ({
@@ -374,7 +374,7 @@ describe('a purchase job checks the signatures of the offer and the receipt of a
   })
 })
 
-describe('a purchase job calls the tool of an MCP server', () => {
+describe('a purchase job can pay for the tool call of an MCP server', () => {
   test('a purchase from an MCP tool pays for the tool call, and never signs in', async () => {
     await using paid = startMcpSeller()
     const projectId = await scene.newProject({ terms: { hosts: [paid.host] } })

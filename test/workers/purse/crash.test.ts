@@ -46,7 +46,7 @@ test(`after ${KILLS} kills −9 during ${PURCHASES} purchases, each payment auth
   for (let kill = 0; kill < KILLS; kill++) {
     await using worker = await startWorker()
     const seen = seller.asked.length + seller.received.length
-    // The worker is killed as soon as the seller has received a random number of further requests.
+    // The worker is killed as soon as the seller has received a random number of additional requests.
     const further = 1 + Math.floor(Math.random() * 12)
     await waitFor(
       'some requests',

@@ -47,7 +47,7 @@ async function failure(given: Partial<ToolRequest> = {}) {
   return [answer.kind, answer.detail]
 }
 
-describe('a buyer calls an MCP tool', () => {
+describe('a buyer’s call of an MCP tool contains the arguments and the payment', () => {
   test('the buyer’s call of an MCP tool contains the tool name, the arguments and the HTTP headers of the purchase request', async () => {
     await answered({ headers: { 'x-city': 'Lima' } })
     expect(seller.calls).toEqual([{ name: 'weather', arguments: { city: 'Lima' } }])
@@ -85,7 +85,7 @@ describe('a buyer calls an MCP tool', () => {
   })
 })
 
-describe('a buyer reads the response of an MCP tool', () => {
+describe('the buyer converts the response of an MCP tool into an HTTP response', () => {
   test('the buyer reports a successful MCP tool call with the status 200, and returns the tool’s result without `_meta`', async () => {
     const result = { content: [{ type: 'text', text: 'sunny' }], structuredContent: { tempC: 7 } }
     seller.call = () => ({ result: { ...result, _meta: { other: 1 } } })
@@ -129,7 +129,7 @@ describe('a buyer reads the response of an MCP tool', () => {
   })
 })
 
-describe('a buyer reads the x402 challenge of an MCP tool', () => {
+describe('the buyer finds the x402 challenge of an MCP tool in the tool’s error result', () => {
   const text = (value: unknown) => [{ type: 'text', text: JSON.stringify(value) }]
   const other = { ...CHALLENGE, error: 'other' }
 
@@ -185,7 +185,7 @@ describe('a buyer reads the x402 challenge of an MCP tool', () => {
   })
 })
 
-describe('a buyer handles an MCP server that does not respond to a call', () => {
+describe('if an MCP server does not respond as MCP demands, the buyer reports which fault it has', () => {
   test('the buyer returns an HTTP error of an MCP server with the same status', async () => {
     for (const status of [400, 401, 403, 404, 500, 503]) {
       seller.call = () => new Response('no', { status })

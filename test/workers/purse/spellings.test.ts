@@ -18,7 +18,10 @@ beforeAll(async () => {
 beforeEach(() => openShop(scene.shop))
 afterAll(() => scene[Symbol.asyncDispose]())
 
-/** Buys at a path of the shop. @returns the state, and the reason for a question or a refusal. */
+/**
+ * Buys at a path of the shop. @returns the state, and the reason why the owner must decide or why the purchase is
+ * refused.
+ */
 async function buy(projectId: string, path: string, given: Accepted = {}) {
   const url = `http://${scene.shop.host}${path}`
   const id = await scene.accept({ ...given, projectId, request: { ...given.request, url } })

@@ -27,8 +27,8 @@ async function ringsFor(...afterMs: number[]): Promise<{ dueMs: number[]; rings:
 }
 
 test('the job alarm wakes the worker when a job is due, and seldom earlier', async () => {
-  // An alarm that ignored the due time of a job would ring only at its next poll of the queue. This poll comes 440 ms
-  // after the first of these jobs is due.
+  // An alarm that ignored the due time of a job would wake the worker only at its next poll of the queue. This poll
+  // comes 440 ms after the first of these jobs is due.
   const lateMs = await shortestMs(250, async () => {
     const { dueMs, rings } = await ringsFor(60, 61, 62, 200)
     // A timer can fire slightly too early, so the test looks for the first ring of the job alarm at or after the due

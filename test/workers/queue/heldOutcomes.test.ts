@@ -6,7 +6,7 @@ import { silentLog } from '../../support/service.ts'
 /** Makes the error of a connection that PostgreSQL refuses. */
 const away = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 
-test('after an outage, the outcome of a job is recorded as soon as the database is back', async () => {
+test('after a database outage, the outcome of a job is recorded as soon as the database is back', async () => {
   let tries = 0
   const outcomes = createHeldOutcomes(silentLog)
   const recorded = outcomes.record(async () => {
@@ -26,7 +26,7 @@ test('if the database refuses the outcome of a job, recording it is not tried ag
   expect([await recorded.catch(({ message }) => message), tries]).toEqual(['a bug', 1])
 })
 
-test('a stopping pool gives up the outcomes that it cannot record in time', async () => {
+test('a worker pool that stops discards the outcomes of jobs that it cannot record in time', async () => {
   const outcomes = createHeldOutcomes(silentLog)
   const record = () =>
     outcomes.record(() => Promise.reject(away())).catch(({ message }: Error) => message)

@@ -1,4 +1,4 @@
-/** Tests the ends of jobs whose pool counted as dead, or whose registration disappeared. */
+/** Tests how jobs end whose pool counted as dead, or whose registration disappeared. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import pino from 'pino'
 import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'
@@ -51,7 +51,7 @@ async function rowsOf(graphilePoolId?: string) {
   return rows
 }
 
-test('a job that another process released keeps the retry that its own task queues', async () => {
+test('if another process released a running job, the retry that its own task queued stays in the queue', async () => {
   const domain = 'retry.example'
   const runAt = new Date(Date.now() + 3_600_000)
   let runs = 0
@@ -66,7 +66,7 @@ test('a job that another process released keeps the retry that its own task queu
   expect(await jobOf(domain)).toMatchObject({ run_at: runAt, locked_by: null })
 })
 
-test('a job that another process released is deleted after its task has succeeded', async () => {
+test('if another process released a running job, the job is deleted after its task has succeeded', async () => {
   const domain = 'released.example'
   let runs = 0
   const pool = await start(async () => {

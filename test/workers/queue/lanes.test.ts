@@ -20,7 +20,7 @@ let clockMs = 0
 const createLanes = (slots: number) => new Lanes(slots, undefined, () => clockMs)
 
 describe('lanes (queues of one destination) limit how many requests each destination gets at the same time', () => {
-  test('a lane (the queue of one destination) gets slots up to its limit, and a further slot whenever a request ends', async () => {
+  test('a lane (the queue of one destination) gets slots up to its limit, and one more slot whenever a request ends', async () => {
     const lanes = createLanes(200)
     const first = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     expect(granted(first)).toHaveLength(FAST_CAP)
@@ -72,7 +72,7 @@ describe('lanes (queues of one destination) limit how many requests each destina
     expect(returns).toEqual(Array.from({ length: 100 }, (_, n) => 250 + n * 5))
   })
 
-  test('a slow lane (the queue of one destination) gets four slots, and refuses further requests', async () => {
+  test('a slow lane (the queue of one destination) gets four slots, and refuses all requests above this number', async () => {
     const lanes = createLanes(200)
     await makeSlow(lanes, 'a', 'p')
     const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('a', 'p')))
@@ -87,7 +87,7 @@ describe('lanes (queues of one destination) limit how many requests each destina
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('the slow lanes (queues of one destination) of one project share a budget, and all slow lanes get at most half of the slots', async () => {
+  test('all slow lanes (queues of one destination) of one project together have a limit, and the slow lanes of all projects get half of the slots', async () => {
     const lanes = createLanes(40)
     const names = Array.from({ length: 20 }, (_, n) => `lane${n}`)
     for (const [n, name] of names.entries()) await makeSlow(lanes, name, n < 10 ? 'p' : `q${n}`)
@@ -149,8 +149,8 @@ describe('lanes (queues of one destination) limit how many requests each destina
   })
 })
 
-describe('several projects send mail to one domain', () => {
-  /** Sets how long the sending of one mail takes. */
+describe('if several projects send mail to one domain, no project delays the others for long', () => {
+  /** Sets how many milliseconds the simulated mail host takes to accept one mail. */
   const TAKES_MS = 3_000
   const createMailLanes = async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
@@ -162,7 +162,8 @@ describe('several projects send mail to one domain', () => {
 
   test('the backlog of one project does not delay the few mails of another project', async () => {
     const lanes = await createMailLanes()
-    // The project with 3,000 mails asks again as soon as its lane (the queue of one destination) allows this.
+    // The project with 3,000 mails requests a slot again as soon as its lane (the queue of one destination) allows
+    // this.
     const open: { turn: Turn; endsMs: number; owner: string }[] = []
     const dueMs = Array.from({ length: 3_000 }, () => clockMs)
     const delays: number[] = []
@@ -222,7 +223,7 @@ describe('several projects send mail to one domain', () => {
     expect(await countOf(100)).toBeLessThan(20)
   })
 
-  test('a project with unsent mail gets all places again if the other project no longer asks', async () => {
+  test('a project with unsent mail gets all slots again if the other project no longer requests slots', async () => {
     const lanes = await createMailLanes()
     const many = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))
     expect((await lanes.enter('domain', 'few')).granted).toBe(false)
@@ -240,7 +241,7 @@ describe('several projects send mail to one domain', () => {
     expect(granted(turns).length).toBeWithin(16, 25)
   })
 
-  test('a project with a backlog of mail to the smarthost leaves places for another project that waits', async () => {
+  test('a project with a backlog of mail to the smarthost leaves slots for another project that waits', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const enter = (owner: string) => lanes.enter(null, owner)
     const many = granted(await Promise.all(Array.from({ length: 32 }, () => enter('many'))))
@@ -249,20 +250,20 @@ describe('several projects send mail to one domain', () => {
     leave(many[0]!)
     expect((await enter('many')).granted).toBe(false)
     expect((await enter('few')).granted).toBe(true)
-    // If a project no longer asks, the other project gets all places.
+    // If a project no longer requests slots, the other project gets all of them.
     leave(many[1]!)
     clockMs += 2_001
     expect((await enter('many')).granted).toBe(true)
   })
 
-  test('if only one project sends mail to a domain, it uses all places of the domain', async () => {
+  test('if only one project sends mail to a domain, it uses all slots of the domain', async () => {
     const lanes = await createMailLanes()
     const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))
     expect(granted(turns)).toHaveLength(10)
   })
 })
 
-test('after a receiver has recovered, a newly refused job is retried soon, and not after the jobs that waited for the recovery', async () => {
+test('after a receiver works again, a newly refused job is retried soon, and not after the jobs that were postponed before', async () => {
   const lanes = createLanes(200)
   const hanging = await Promise.all(Array.from({ length: 4 }, () => lanes.enter('a', 'p')))
   clockMs += 1_000
@@ -303,7 +304,7 @@ test('a project with open requests leaves the last tenth of the job slots to oth
   expect(granted(await Promise.all(others))).toHaveLength(4)
 })
 
-test('a process that knows ten thousand lanes (queues of one destination) forgets the speed of idle ones, but not of lanes with requests', async () => {
+test('a process that knows ten thousand lanes (queues of one destination) forgets the speed of idle lanes, but not of lanes with requests', async () => {
   const lanes = createLanes(200)
   for (const name of ['idle', 'other idle', 'busy']) await makeSlow(lanes, name, 'p')
   const open = await Promise.all(Array.from({ length: SLOW_CAP }, () => lanes.enter('busy', 'p')))
@@ -327,7 +328,8 @@ test('the checks of payments occupy at most half of the pool, and those of one p
     Promise.all(Array.from({ length: 32 }, () => lanes.enter(`check:${project}`, project)))
   const first = await enter('p')
   expect(granted(first)).toHaveLength(6)
-  // A refused check leaves its slot (place for a running job) at once, although its lane (queue) is fast.
+  // A refused check releases its slot (the right to run a job) at once, although its lane (the queue of one
+  // destination) is fast.
   expect(first.filter((turn) => !turn.granted).length).toBe(26)
   const others = await Promise.all(Array.from({ length: 20 }, (_, n) => enter(`q${n}`)))
   expect(granted(others[0]!).length).toBeGreaterThan(0)

@@ -179,7 +179,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `approve: if the database connection is cut ${moment} any round trip, a waiting mail is announced, notified and ended once`,
+    `approve: if the database connection is cut ${moment} any round trip, a waiting mail is announced, notified and expired once`,
     async () => {
       await using sink = await startSink()
       const { service, proxy } = await startCuttable({
@@ -327,7 +327,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `trial: if the database connection is cut ${moment} any round trip, the trial of an endpoint reaches its server`,
+    `trial: if the database connection is cut ${moment} any round trip, the trial (test purchase) of an endpoint reaches its server`,
     async () => {
       await using receiver = await startReceiver(status(402, CHALLENGE))
       const { service, proxy } = await startCuttable({

@@ -89,7 +89,7 @@ test('if its first attempt to fetch jobs fails, a worker pool still works within
   await pool.stop()
 })
 
-test('if another worker pool has got a fetched job that still waits, the first pool does not run it', async () => {
+test('if another worker pool has claimed a job that the first pool had fetched but not started, the first pool does not run it', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const runs: string[] = []

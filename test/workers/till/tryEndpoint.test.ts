@@ -1,4 +1,7 @@
-/** Runs the job of a trial of an endpoint alone on a test database, against a local server of the seller. */
+/**
+ * Runs the job of a trial (test purchase) of an endpoint alone on a test database, against a local server of the
+ * seller.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { newTrialId } from '../../../shared/ids.ts'
 import {
@@ -71,7 +74,7 @@ async function ended(buy: boolean) {
   return await findTrial(pool, endpointId)
 }
 
-test('the job of a trial that has ended or was replaced sends no request', async () => {
+test('the job of a trial (test purchase) that has ended or was replaced sends no request', async () => {
   const { id } = await start(false)
   await pool.query('update endpoint_trials set ended_at = now() where id = $1', [id])
   await run(id)
@@ -79,7 +82,7 @@ test('the job of a trial that has ended or was replaced sends no request', async
   expect(server.requests).toEqual([])
 })
 
-test('if the trial of an endpoint gets no slot for sending, it runs later', async () => {
+test('if the trial (test purchase) of an endpoint gets no slot for sending, it runs later', async () => {
   const { id } = await start(false)
   await dropJobs(pool)
   turn = { granted: false, returnInMs: 60_000 }
@@ -91,7 +94,7 @@ test('if the trial of an endpoint gets no slot for sending, it runs later', asyn
   expect([rows, server.requests]).toEqual([[{ is_later: true }], []])
 })
 
-test('a trial shows a challenge of the maximum length, and refuses a longer challenge', async () => {
+test('a trial (test purchase) shows a challenge of the maximum length, and refuses a longer challenge', async () => {
   // JSON writes the number 1e20 with 21 digits, so the stored challenge is longer than the received one.
   const numbers = Array.from({ length: 1_500 }, () => 1e20)
   const { length } = JSON.stringify(challenged({ extra: { numbers, pad: '' } }))
@@ -107,7 +110,7 @@ test('a trial shows a challenge of the maximum length, and refuses a longer chal
   }
 })
 
-test('if an endpoint has no offer for the devnet, its trial does not pay', async () => {
+test('if an endpoint has no offer for the devnet, its trial (test purchase) does not pay', async () => {
   challenge = JSON.stringify(challenged({ network: 'eip155:1' }))
   expect(await ended(true)).toMatchObject({
     ...{ state: 'failed', detail: expect.stringContaining('chain'), status: 402 },
@@ -131,7 +134,7 @@ const PAID: [string, Receiver['answer'], object][] = [
   ],
 ]
 for (const [name, answer, end] of PAID) {
-  test(`a trial ends with the response of the endpoint to its payment: ${name}`, async () => {
+  test(`a trial (test purchase) ends with the response of the endpoint to its payment: ${name}`, async () => {
     paid = answer
     expect(await ended(true)).toMatchObject(end)
     expect(server.requests).toHaveLength(2)

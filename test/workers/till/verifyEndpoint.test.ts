@@ -93,7 +93,7 @@ const FAULTS: [string, (path: string) => Receiver['answer'], string | null][] = 
   ['is no JSON', () => status(200, 'tea'), 'the document is not JSON'],
 ]
 for (const [name, answer, fault] of FAULTS) {
-  test(`the check records the content or the fault of an OpenAPI document that ${name}`, async () => {
+  test(`the check of an endpoint stores the metadata or the fault of an OpenAPI document that ${name}`, async () => {
     const id = await register()
     const openApiUrl = url('/openapi.json')
     await pool.query('update seller_endpoints set open_api_url = $2 where id = $1', [

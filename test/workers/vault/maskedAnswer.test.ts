@@ -24,7 +24,7 @@ const bodyOf = async (changes: Partial<ReceivedAnswer>) => {
 }
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 
-test('a masked response without content contains only the status and the reason', () => {
+test('if a masked response has no content, the caller gets only the status and the reason', () => {
   expect(withoutContent(503, 'too-slow')).toEqual({
     ...{ status: 503, statusText: '', headers: {}, body: null, bodyOmitted: 'too-slow' },
   })
@@ -62,13 +62,13 @@ test('if a response contains several secrets, each secret is masked', async () =
   expect(body).toBe('[masked], [masked]')
 })
 
-test('if a response has too many layers of encoding, its body, headers and status text are left out', async () => {
+test('if a response has too many layers of encoding, the caller gets neither its body, its headers nor its status text', async () => {
   const body = Buffer.from('%2525&amp;amp;\\\\u005c=3D3D+\\x25a\0'.repeat(700))
   const { bodyOmitted, headers, statusText } = await answer({ body, headers: ['A', '1'] })
   expect([bodyOmitted, headers, statusText]).toEqual(['too-many-layers', {}, ''])
 })
 
-describe('the service shows the headers of a response', () => {
+describe('the service shows the headers of a response with masked secrets', () => {
   const headersOf = async (headers: string[]) => (await answer({ headers })).headers
 
   test('response headers with the same name are joined by commas, and cookie headers are joined by line breaks', async () => {
@@ -95,7 +95,7 @@ describe('the service shows the headers of a response', () => {
   })
 })
 
-describe('the service shows the body of a response', () => {
+describe('the service shows the body of a response as text, or states why not', () => {
   test('a truncated response body is reported as too large, even if the response also has only a part of the content', async () => {
     expect(await bodyOf({ truncated: true, status: 206 })).toBe('too-large')
   })
@@ -132,7 +132,7 @@ describe('the service shows the body of a response', () => {
   })
 })
 
-describe('the service decompresses the body of a response', () => {
+describe('a compressed response body is decompressed before its secrets are masked', () => {
   const coded = (coding: string, body: Uint8Array) =>
     bodyOf({ body, headers: ['Content-Encoding', coding] })
   const text = Buffer.from(`password ${SECRET}`)

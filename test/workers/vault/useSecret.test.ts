@@ -25,7 +25,7 @@ let database: TestDatabase
 let keyring: Awaited<ReturnType<typeof newKeyring>>
 let server: Receiver
 let projectId: string
-/** Runs when a job requests its slot for sending, after it has read the use of the secret. */
+/** Runs when a job requests its sending slot, after it has read the use of the secret. */
 let onTurn: () => Promise<object>
 let turns = 0
 
@@ -89,7 +89,7 @@ async function end(id: string) {
   const use = (await findUse(database.pool, { projectId, id, keyring }))!
   return [use.state, use.error]
 }
-/** Returns the milliseconds until the job of a use runs. */
+/** Returns the milliseconds until the job that makes the request with the secret runs. */
 async function pauseMs(id: string): Promise<number> {
   const { rows } = await database.pool.query(
     `select extract(epoch from run_at - clock_timestamp()) * 1000 as ms from graphile_worker.jobs where key = $1`,
@@ -98,7 +98,7 @@ async function pauseMs(id: string): Promise<number> {
   return Number(rows[0].ms)
 }
 
-test('the job of a deleted or ended use of a secret sends nothing and takes no slot', async () => {
+test('the job of a deleted or ended use of a secret sends nothing and takes no sending slot', async () => {
   await run('use_none')
   const id = await accept()
   await change(id, `state = 'failed', error = 'before', ended_at = now()`)
@@ -124,7 +124,7 @@ test('if two workers begin the same use of a secret, the request is sent only on
   expect([server.requests, await end(id)]).toEqual([[], ['sending', null]])
 })
 
-test('if a use of a secret gets no slot for sending, it is tried again later', async () => {
+test('if a use of a secret gets no sending slot, it is tried again later', async () => {
   const id = await accept()
   onTurn = async () => ({ granted: false, returnInMs: 60_000 })
   await run(id)

@@ -11,7 +11,7 @@ const readText = (text: string) =>
   readCalendar(new TextEncoder().encode(text), Date.parse('2026-03-01T00:00:00Z'))
 const read = (...lines: string[]) => readText(calendar(...lines))[0]
 
-describe('lines', () => {
+describe('the service reads calendar lines even if the sender broke or escaped them wrongly', () => {
   test('a line break that the sender did not escape becomes a line break of the text', () => {
     const event = read(START, 'DESCRIPTION:Dear all', '', 'we meet at noon.', 'LOCATION:Room 1')
     expect(event).toMatchObject({ description: 'Dear all\nwe meet at noon.', location: 'Room 1' })
@@ -22,7 +22,7 @@ describe('lines', () => {
     expect(event?.description).toBe('one\ntwo three')
   })
 
-  test('a text between two lines that hold no text is left out', () => {
+  test('a line of a calendar file that is not a property is left out, and the next line is read', () => {
     expect(read(START, 'some words', 'SUMMARY:Lunch')).toMatchObject({
       summary: 'Lunch',
       start: { at: '2026-03-02T10:00:00.000Z' },
@@ -61,7 +61,7 @@ describe('lines', () => {
   )
 })
 
-describe('times', () => {
+describe('the service reads calendar dates and times that lack a parameter or a time', () => {
   test.each(['DTSTART:20260302', 'DTSTART:2026-03-02', 'dtstart:20260302 '])(
     'the line %s is a whole day without VALUE=DATE',
     (line) => {
@@ -83,7 +83,7 @@ describe('times', () => {
     expect(read(line)).toMatchObject({ allDay: false, start: { at: '2026-03-02T10:00:00.000Z' } })
   })
 
-  test('a left-out day without VALUE=DATE is left out of a series of whole days', () => {
+  test('a day that a series of whole days excludes is left out even if its line lacks VALUE=DATE', () => {
     const event = read('DTSTART:20260302', 'RRULE:FREQ=DAILY;COUNT=3', 'EXDATE:20260303')
     expect(event?.recurrence?.next).toEqual([
       '2026-03-02T00:00:00.000Z',
@@ -91,7 +91,7 @@ describe('times', () => {
     ])
   })
 
-  test('a series of timed events is read although a left-out day has no time', () => {
+  test('a series of timed events can be read even if an excluded day in it has no time of day', () => {
     expect(read(START, 'RRULE:FREQ=DAILY;COUNT=3', 'EXDATE:20260303')?.recurrence?.rule).toBe(
       'FREQ=DAILY;COUNT=3',
     )

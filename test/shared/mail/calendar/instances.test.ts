@@ -53,7 +53,7 @@ const span = (...lines: string[]) => {
   return spanOf(event, definitionsOf(calendar))
 }
 
-describe('the service finds the instances of an event without a recurrence rule', () => {
+describe('an event without a recurrence rule has one instance', () => {
   const once = ['DTSTART:20260302T100000Z', 'DTEND:20260302T110000Z']
 
   test('a calendar event without a recurrence rule has only one instance, at its start', () => {
@@ -88,7 +88,7 @@ describe('the service finds the instances of an event without a recurrence rule'
   })
 })
 
-describe('the service finds the instances of an event with a recurrence rule', () => {
+describe('an event with a recurrence rule has the instances of the rule, with exceptions and additions', () => {
   const daily = ['DTSTART:20260302T100000Z', 'RRULE:FREQ=DAILY;COUNT=4']
 
   test('a recurring event has the instances of its rule, but at most as many as the caller requests', () => {
@@ -212,7 +212,7 @@ describe('the UNTIL part of a recurrence rule ends a series', () => {
   })
 })
 
-describe('the service computes the length of an event', () => {
+describe('the length of an event comes from DTEND or DURATION', () => {
   test('an event ends at DTEND, which overrides DURATION', () => {
     const lines = ['DTSTART:20260302T100000Z', 'DTEND:20260302T113000Z']
     expect(span(...lines)!.lengthMs).toBe(5_400_000)
@@ -238,7 +238,7 @@ describe('the service computes the length of an event', () => {
   })
 })
 
-describe('the service reads the times of a calendar property', () => {
+describe('each time in a calendar property keeps its time zone', () => {
   const zones = (line: string) => {
     const { calendar, event } = read(line)
     return timesOf(event.getFirstProperty('rdate'), definitionsOf(calendar)).map(
@@ -286,7 +286,7 @@ test('an event counts as recurring too often if it recurs every hour, minute or 
   expect(often('SUMMARY:x')).toBe(false)
 })
 
-describe('the service stores the lines that define the instances of an event', () => {
+describe('the service stores only the calendar lines that define the instances of an event', () => {
   const series = ['DTSTART;TZID=Our office:20260323T100000', 'RRULE:FREQ=WEEKLY;COUNT=3']
   const source = (...lines: string[]) => {
     const { calendar, event } = read(...lines)
@@ -381,7 +381,7 @@ describe('the service stores the lines that define the instances of an event', (
     const added = 'RDATE:20260302T100000Z'
     const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
     const room = 100_000 - source(...start)!.length
-    // A long parameter in the last line fills the rest, which is too short for a whole line.
+    // A long parameter in the last line fills the remaining characters, which are too few for a whole line.
     const filled = (length: number) => added.replace(':', `;X-A=${'x'.repeat(length - 5)}:`)
     const lineLength = added.length + 2
     const lines = [...start, ...Array(Math.floor(room / lineLength) - 2).fill(added)]

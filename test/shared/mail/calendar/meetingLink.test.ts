@@ -5,7 +5,7 @@ import { meetingLink } from '../../../../shared/mail/calendar/meetingLink.ts'
 const ROOM = 'https://meet.google.com/abc-defg-hij'
 const inText = (...texts: string[]) => meetingLink([], texts)
 
-describe('a calendar field may contain only a link', () => {
+describe('if a calendar field contains only a link, this link is the meeting link', () => {
   test('a calendar field that contains only a link is the meeting link, and the link may name any host', () => {
     expect(meetingLink([' https://rooms.example/7 '], [ROOM])).toBe('https://rooms.example/7')
   })
@@ -31,7 +31,7 @@ describe('a calendar field may contain only a link', () => {
   })
 })
 
-describe('a calendar text may contain a meeting link', () => {
+describe('a link inside a calendar text is the meeting link if it leads to a known meeting service', () => {
   test.each([
     ROOM,
     'https://teams.microsoft.com/l/1',

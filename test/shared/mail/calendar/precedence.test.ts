@@ -27,7 +27,7 @@ test('the invitation with the higher SEQUENCE takes effect, even if another invi
   expect(compareRevisions({ ...SAME }, SAME)).toBe(0)
 })
 
-describe('the service judges a message of the proven organizer of an event', () => {
+describe('a message of the proven organizer updates an event, unless the calendar has a newer version', () => {
   test('a message from the organizer announces an event that the calendar does not have', () => {
     expect(effect(null)).toBe('new')
     expect(effect(null, SAME, { isCancellation: true })).toBe('new')
@@ -56,7 +56,7 @@ describe('the service judges a message of the proven organizer of an event', () 
   })
 })
 
-describe('the service judges a message of somebody who is not the proven organizer', () => {
+describe('a message of somebody who is not the proven organizer changes no known event', () => {
   const stranger = { isProven: false }
 
   test('a message from a stranger announces an event that the calendar does not have', () => {

@@ -29,7 +29,7 @@ test.each(['DURATION:-PT1H', 'DTEND:20260302T090000Z'])(
   },
 )
 
-describe('the service reads a calendar file', () => {
+describe('the service reads the events of a calendar file, and skips invalid events', () => {
   test('a file that is not a calendar is refused as malformed', () => {
     for (const text of ['', 'Hello', 'BEGIN:VCALENDAR', 'BEGIN:VCARD\r\nEND:VCARD']) {
       expect(codeOf(text)).toBe('malformed')
@@ -119,7 +119,7 @@ test('an event in the years 1 and 9999 is read', () => {
   ])
 })
 
-describe('the service reads the method of a calendar file', () => {
+describe('the method and the status of an event come from the calendar file, or have default values', () => {
   const method = (...lines: string[]) => readText(calendar(...lines, event('UID:u1', START)))[0]!
 
   test('an event’s method is the file’s METHOD in any letter case, or PUBLISH if METHOD is missing or unknown', () => {
@@ -164,7 +164,7 @@ test('an instance of a recurring event is identified by its original start', () 
   expect(read().recurrenceId).toBeNull()
 })
 
-describe('the service reads a text field of an event', () => {
+describe('the service cleans the text fields of an event when it reads them', () => {
   test('an empty text field of an event counts as absent', () => {
     expect(read()).toMatchObject({ summary: '', description: '', location: null, comment: null })
     expect(read('LOCATION: ', 'COMMENT: ')).toMatchObject({ location: null, comment: null })
@@ -200,7 +200,7 @@ describe('the service reads a text field of an event', () => {
   )
 })
 
-describe('the service reads the meeting link of an event', () => {
+describe('the meeting link of an event comes from its fields URL, LOCATION or DESCRIPTION', () => {
   test.each([
     'X-GOOGLE-CONFERENCE',
     'X-MICROSOFT-SKYPETEAMSMEETINGURL',
@@ -223,7 +223,7 @@ describe('the service reads the meeting link of an event', () => {
   })
 })
 
-describe('the service reads the times of an event', () => {
+describe('each time of an event is read with its time zone, or as a date', () => {
   const times = (...lines: string[]) => readAll('UID:u1', ...lines)[0]!
 
   test('an event in a time zone has times with the exact instant, the local time and the zone', () => {
@@ -253,7 +253,7 @@ describe('the service reads the times of an event', () => {
   })
 })
 
-describe('the service reads the recurrence of an event', () => {
+describe('the recurrence of an event shows its rule and its next starts', () => {
   test('the recurrence of an event contains the rule and the next starts from now on', () => {
     const { recurrence, source } = readAll(
       'UID:u1',
@@ -303,7 +303,7 @@ describe('the service reads the recurrence of an event', () => {
   })
 })
 
-describe('the service reads a person of an event', () => {
+describe('a person of an event is read with a mail address and a name', () => {
   const organizer = (text: string) => read(`ORGANIZER${text}`).organizer
 
   test('a person’s address comes from the mailto URI in any letter case, and a person’s name comes from CN', () => {
@@ -358,7 +358,7 @@ describe('the service reads a person of an event', () => {
   )
 })
 
-describe('the service reads the attendees of an event', () => {
+describe('the service reads the attendees of an event with their states and roles', () => {
   const attendee = (parameters: string) =>
     read(`ATTENDEE${parameters}:mailto:cy@a.example`).attendees[0]!
 

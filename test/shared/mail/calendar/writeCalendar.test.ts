@@ -56,7 +56,7 @@ const STRAY = /\r(?!\n)|(?<!\r)\n|[\u2028\u2029]|(?![\r\n\t])\p{Cc}/u
 const readByOthers = (file: string) =>
   Object.values(ical.sync.parseICS(file)).find((one): one is VEvent => one?.type === 'VEVENT')
 
-describe('the service writes an invitation (REQUEST)', () => {
+describe('an invitation that the service writes (REQUEST) contains the event and its attendees', () => {
   test('an invitation file has the method, the fields of the event and the status', () => {
     expect(request()).toEqual([
       'BEGIN:VCALENDAR',
@@ -118,7 +118,7 @@ describe('the service writes an invitation (REQUEST)', () => {
   })
 })
 
-describe('the caller gives the texts of a calendar event', () => {
+describe('texts of the caller cannot add lines or parameters to a calendar file', () => {
   test('a text of the caller cannot add a line to the calendar file', () => {
     const given = { summary: 'a\r\nX-ONE:1', description: 'b\nX-TWO:2', location: 'c\nX-THREE:3' }
     expect(lines('X-', given)).toEqual([])
@@ -154,7 +154,7 @@ describe('the caller gives the texts of a calendar event', () => {
   })
 })
 
-describe('the service writes a time into a calendar file', () => {
+describe('the service writes each time into a calendar file with its time zone, in UTC or as a date', () => {
   test('a time with a time zone names the zone, and the calendar file defines each zone only once', () => {
     const given = { start: berlin('10'), end: berlin('11') }
     expect(lines('DTSTART', given)).toEqual(['DTSTART;TZID=Europe/Berlin:20260302T100000'])
@@ -189,7 +189,7 @@ test('a cancellation of an event has the method CANCEL and the status cancelled'
   expect(writeCancellation(event({ start: berlin('10') }))).toContain('TZID:Europe/Berlin')
 })
 
-describe('the service writes a reply to an invitation', () => {
+describe('a reply to an invitation contains the answer of one attendee', () => {
   const { description, location, url, rule, attendees, ...described } = event({
     start: berlin('10'),
     end: berlin('11'),
@@ -225,7 +225,7 @@ test('the service can write a time zone only if the time zone library defines it
   expect(isWritableZone('Europe/Atlantis')).toBe(false)
 })
 
-describe('the service checks whether it can send a recurrence rule', () => {
+describe('the service refuses to send a recurrence rule that is malformed or recurs more often than once a day', () => {
   test.each([
     'FREQ=DAILY',
     'FREQ=WEEKLY;COUNT=10',

@@ -27,7 +27,7 @@ function definition(tzid: string, location?: string): ICAL.Timezone {
   return new ICAL.Timezone({ component, tzid })
 }
 
-describe('the service finds the IANA name for a TZID (name of a time zone)', () => {
+describe('the service translates a TZID (name of a time zone) into its IANA name', () => {
   test.each([
     ['Europe/Berlin', 'Europe/Berlin'],
     [' Europe/Berlin ', 'Europe/Berlin'],
@@ -62,7 +62,7 @@ describe('the service finds the IANA name for a TZID (name of a time zone)', () 
   })
 })
 
-describe('the service finds the time zone for a TZID (name of a time zone)', () => {
+describe('if a TZID (name of a time zone) is no IANA name, the service finds the time zone in the calendar file', () => {
   test('a TZID with an IANA name means this IANA zone, even if the calendar file defines a zone with this name', () => {
     const zone = zoneOf('Europe/Berlin', definition('Europe/Berlin'))
     expect([zone.name, hourIn(zone)]).toEqual(['Europe/Berlin', '09:00'])

@@ -1,4 +1,4 @@
-/** Tests which parts of a text line have the shape of a one-time code. */
+/** Tests which parts of a text line could be a one-time code because of their form. */
 import { describe, expect, test } from 'bun:test'
 import {
   type Candidate,
@@ -18,7 +18,7 @@ function shapeOf(line: string) {
 const traits = (line: string): string[] =>
   Object.entries(shapeOf(line)).flatMap(([name, value]) => (value === true ? [name] : []))
 
-describe('a number has the shape of a code', () => {
+describe('a number of 4 to 10 digits may be a one-time code', () => {
   test('a numeric code has 4 to 8 digits, or 9 to 10 if the number is alone on its line or after a label', () => {
     expect(valuesOf('123')).toEqual([])
     for (const value of ['1234', '12345678', '123456789', '1234567890'])
@@ -155,7 +155,7 @@ describe('a number has the shape of a code', () => {
   })
 })
 
-describe('letters and digits together have the shape of a code', () => {
+describe('a word of letters and digits may be a one-time code', () => {
   test('a one-time code may have two groups of four hexadecimal digits, each group with at least one digit from 0 to 9', () => {
     expect(valuesOf('Code: 3fa8 91c2')).toEqual(['3fa891c2'])
     expect(traits('3fa8 91c2')).toEqual(['isWeak'])
@@ -214,7 +214,7 @@ describe('letters and digits together have the shape of a code', () => {
   })
 })
 
-describe('letters without digits have the shape of a code', () => {
+describe('a word of letters without digits may be a one-time code', () => {
   test('a one-time code of capital letters has at least six characters, and few of them are vowels', () => {
     expect(traits('XKQPTZ')).toEqual(['isWeak'])
     expect(valuesOf('XKQPT')).toEqual([])
@@ -234,7 +234,7 @@ describe('letters without digits have the shape of a code', () => {
   })
 })
 
-describe('words with dashes have the shape of a code', () => {
+describe('words that are joined by dashes may be a one-time code', () => {
   test('a one-time code of words has three or more words of 3 to 10 letters, and may end with a number', () => {
     expect(valuesOf('correct-horse-battery')).toEqual(['correct-horse-battery'])
     expect(valuesOf('apple-tree-42')).toEqual(['apple-tree-42'])

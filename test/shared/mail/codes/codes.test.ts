@@ -37,7 +37,7 @@ describe('the service finds one-time codes in a mail', () => {
     },
   )
 
-  test('a code of letters and digits below a sentence is found in a Georgian mail', () => {
+  test('a code of letters and digits that is alone below a sentence is found in a Georgian mail', () => {
     const text = 'გადაამოწმეთ თქვენი ელფოსტის მისამართი შემდეგი კოდის შეყვანით\n\nT4hV9qLe\n'
     expect(valuesOf(text, 'ელფოსტის გადამოწმება')).toEqual(['T4hV9qLe'])
   })
@@ -234,7 +234,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('認証コード: 483920\n\n〒113-0033 東京都文京区')).toEqual(['483920'])
   })
 
-  test('a found code has a kind, a value, a confidence, and the mail part and line in which it was found', () => {
+  test('a found code has a type, a value, a confidence, and the mail part and line in which it was found', () => {
     expect(codesOf('Hello,\n\nyour verification code is 482 913.\n')).toEqual([
       {
         kind: 'numeric',

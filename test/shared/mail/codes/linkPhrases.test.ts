@@ -51,7 +51,7 @@ test.each([...WORLD.entries()])(
   },
 )
 
-describe('some texts do not give a link a purpose', () => {
+describe('a text that mentions a purpose only by chance does not give a link this purpose', () => {
   test.each([
     'Registration completed',
     'Die Registrierung ist abgeschlossen',

@@ -11,7 +11,7 @@ const linksOf = (html: string | null, { text = '', subject = '' } = {}) =>
 const purposeOf = (html: string, subject = '') => linksOf(html, { subject })[0]?.purpose
 const purposeOfBare = (text: string, subject = '') => linksOf(null, { text, subject })[0]?.purpose
 
-describe('the service reads a link address that a mail shows twice', () => {
+describe('a link address that occurs twice in a mail becomes one link', () => {
   const verify = anchor(personal('/go'), 'Verify your email')
   const plain = anchor(personal('/go'), 'Open')
 
@@ -108,7 +108,7 @@ describe('the words of a link decide its purpose', () => {
   })
 })
 
-describe('the words beside a link may decide its purpose', () => {
+describe('the words beside a link decide its purpose if its own words do not', () => {
   test('the words beside a URL in plain text decide the purpose of the link', () => {
     const beside = (words: string) => purposeOfBare(`${words}\n${personal('/go')}`)
     expect(beside('To unsubscribe:')).toBe('unsubscribe')
@@ -226,7 +226,7 @@ describe('a link that undoes a registration or a request does not have the purpo
   })
 })
 
-describe('the subject of a mail may decide the purpose of a link in it', () => {
+describe('the subject of a mail decides the purpose of a link that shows no purpose itself', () => {
   test('if neither the words nor the path of a personal link show its purpose, the mail’s subject decides', () => {
     expect(purposeOfBare(personal('/go'), 'Verify your email')).toBe('verify')
     expect(purposeOfBare(at('/go/ab12'), 'Verify your email')).toBe('other')
@@ -244,7 +244,7 @@ describe('the subject of a mail may decide the purpose of a link in it', () => {
   })
 })
 
-describe('the service reads a link of a mail', () => {
+describe('the service finds the address of each link, in HTML and in plain text', () => {
   test('a backtick around an address in the text of a mail does not belong to the address', () => {
     const [link, ...more] = linksOf(null, { text: `Copy \`${personal('/verify')}\` or ask us.` })
     expect(link).toMatchObject({ href: personal('/verify'), purpose: 'verify' })

@@ -17,7 +17,7 @@ const FROM = 'desk@a.example'
 const ADDRESS = bounceAddress(KEYS, FROM, COPY)
 const TAG = readBounceTag(ADDRESS)!
 
-describe('the service makes the bounce address of a sent mail', () => {
+describe('the bounce address of a sent mail contains a tag that identifies the mail', () => {
   test('a bounce address has a tag of 25 characters after the inbox name', () => {
     expect(ADDRESS).toMatch(/^desk\+b[a-z2-7]{24}@a\.example$/)
   })
@@ -43,7 +43,7 @@ describe('the service makes the bounce address of a sent mail', () => {
   })
 })
 
-describe('the service checks the tag of a bounce address', () => {
+describe('the service recognises a bounce address by its tag, and refuses a wrong tag', () => {
   test('the tag of a bounce address belongs to one copy of a mail, and does not depend on the letter case of the recipient', () => {
     expect(isTagOf(TAG, KEYS, COPY)).toBe(true)
     expect(isTagOf(TAG, KEYS, { ...COPY, recipient: 'ada@B.EXAMPLE' })).toBe(true)

@@ -88,7 +88,7 @@ test('a mail with HTML is composed of a text part and an HTML part', async () =>
   expect(await composed()).not.toContain('multipart')
 })
 
-describe('the service writes the header of a mail', () => {
+describe('the header of a composed mail contains the given fields, and a text cannot add another field', () => {
   test('the header of a reply names the answered message and the earlier messages of the thread', async () => {
     const ids = ['<a@a.example>', '<"b c"@a.example>']
     expect(await field('In-Reply-To', { inReplyTo: ids.slice(0, 1) })).toEqual(['<a@a.example>'])
@@ -112,7 +112,7 @@ describe('the service writes the header of a mail', () => {
   })
 })
 
-describe('the service writes an attachment into a mail', () => {
+describe('each attachment is written into the composed mail with its name and its type', () => {
   test('an attachment is written in base64 with its name and its type', async () => {
     const mail = await composed({ attachments: [file()] })
     expect(mail).toContain('Content-Type: text/plain; name=tide.txt')
@@ -152,7 +152,7 @@ describe('the service writes an attachment into a mail', () => {
   })
 })
 
-describe('the service writes a forwarded message into a mail', () => {
+describe('a forwarded message is written into the composed mail without a change of its content', () => {
   const forwarded = (text: string | Buffer, contentType = 'message/rfc822') =>
     composed({ attachments: [file({ contentType, content: Buffer.from(text) })] })
 

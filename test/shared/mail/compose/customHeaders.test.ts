@@ -21,7 +21,7 @@ test('a caller may add at most twenty header fields to a mail', () => {
   expect(fault(fields(21))).toBe('headers must name at most 20 fields')
 })
 
-describe('the service checks the name of a header field', () => {
+describe('an extra header field is refused if its name is forbidden, too long or used twice', () => {
   test('the name of an extra header field has at most 76 letters, digits and hyphens', () => {
     const text = 'headers must be named by at most 76 letters, digits and hyphens'
     expect(fault({ ['X-'.padEnd(76, 'a')]: 'v' })).toBeNull()

@@ -32,7 +32,7 @@ const HEADER = [
 const message = (body: string, header = HEADER) =>
   Buffer.from(`${header.join('\r\n')}\r\n\r\n${body}`, 'utf8')
 
-test('the library mailauth accepts the DKIM signature of every form of mail body', async () => {
+test('the library mailauth accepts the DKIM signature for each tested form of mail body', async () => {
   for (const body of [
     '',
     '\r\n',

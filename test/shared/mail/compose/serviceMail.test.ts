@@ -47,7 +47,7 @@ test('a mail from the service itself has the service as sender and one recipient
   })
 })
 
-describe('the service writes a mail with a sign-in link', () => {
+describe('a mail with a sign-in link tells the person where and until when to sign in', () => {
   test('a sign-in mail contains the link, the link’s expiry time, and advice', () => {
     expect(signIn().subject).toBe('Sign in to Purser')
     expect(signIn().text).toBe(
@@ -67,7 +67,7 @@ describe('the service writes a mail with a sign-in link', () => {
   })
 })
 
-describe('the service writes a mail that asks for an approval', () => {
+describe('a mail that asks an owner for an approval names what the owner must approve', () => {
   test('a notice that asks an owner to approve a mail names the recipients on one line and the subject on another line', () => {
     expect(notice().subject).toBe('A mail of Pier 4 waits for you')
     expect(notice().text).toBe(

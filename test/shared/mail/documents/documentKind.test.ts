@@ -1,4 +1,4 @@
-/** Tests how the service detects the kind of a document from the bytes, the media type and the name of a file. */
+/** Tests how the service detects the type of a document from the bytes, the media type and the name of a file. */
 import { describe, expect, test } from 'bun:test'
 import { kindOf, mayHoldText } from '../../../../shared/mail/documents/documentKind.ts'
 
@@ -8,7 +8,7 @@ const kind = (content: string | number[], filename = '', contentType = '') =>
     contentType,
   })
 
-describe('the service decides whether a file may contain text', () => {
+describe('the name and the media type of a file decide whether the service tries to read text from it', () => {
   const may = (filename: string, contentType = '') => mayHoldText({ filename, contentType })
 
   test.each([
@@ -46,7 +46,7 @@ describe('the service decides whether a file may contain text', () => {
   )
 })
 
-describe('the first bytes of a file show its kind', () => {
+describe('the service recognises the type of a file by its first bytes', () => {
   test('a file counts as a PDF if its first 1,024 bytes contain the PDF header', () => {
     expect(kind('%PDF-1.7')).toBe('pdf')
     expect(kind(`${' '.repeat(1_019)}%PDF-`, 'a.PDF')).toBe('pdf')
@@ -71,7 +71,7 @@ describe('the first bytes of a file show its kind', () => {
     expect(kind(' {\\rtf1 a}')).toBe('text')
   })
 
-  test('if a file’s first bytes are those of an OLE container, the file name decides its kind', () => {
+  test('if a file’s first bytes are those of an OLE container, the file name decides its type', () => {
     for (const ending of ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp'] as const)
       expect(kind('\xd0\xcf\x11\xe0', `a.${ending.toUpperCase()}`)).toBe(ending)
     for (const filename of ['a.doc', 'a', '', 'a.docx.bin'])
@@ -86,7 +86,7 @@ describe('the first bytes of a file show its kind', () => {
   })
 })
 
-describe('the service detects the kind of a text file', () => {
+describe('the media type, the name and the bytes of a file decide whether it is HTML, CSV or plain text', () => {
   test.each([
     ['message/rfc822', 'mail'],
     ['Message/Global', 'mail'],
@@ -120,7 +120,7 @@ describe('the service detects the kind of a text file', () => {
   )
 })
 
-describe('the service recognises a file without text by its bytes', () => {
+describe('the service recognises by the bytes of a file that it has no text', () => {
   test('an empty file has no text', () => {
     expect(kind('')).toBeNull()
   })

@@ -19,7 +19,7 @@ test('a file whose text has no letter or digit counts as a file without text', a
   expect(await read(' \n--\n', 'empty.txt')).toEqual({ state: 'none', kind: 'text', omitted: [] })
 })
 
-test('if a damaged file has no text, the result names the reason', async () => {
+test('if no text can be read from a damaged file, the result names the reason', async () => {
   expect(await read('%PDF-1.7\nnothing', 'broken.pdf')).toEqual({
     state: 'failed',
     kind: 'pdf',

@@ -10,7 +10,7 @@ const seen = (rtf: string): string[] => {
   return [text, ...omitted]
 }
 
-describe('the service reads the text of an RTF file', () => {
+describe('the text of an RTF file has its paragraphs as lines and its symbols as characters', () => {
   test('the text of an RTF file has one line for each paragraph, and ignores the line ends of the file itself', () => {
     expect(textOf('a\r\nb\\par c\\line d\\sect e\\page f')).toBe('ab\nc\nd\ne\nf')
   })
@@ -48,7 +48,7 @@ describe('the service reads the text of an RTF file', () => {
   })
 })
 
-describe('the service reads a letter that is not ASCII in an RTF file', () => {
+describe('a letter of an RTF file that is not ASCII is decoded from its code page or its Unicode number', () => {
   test('an RTF file may write a non-ASCII letter as a byte of its code page', () => {
     expect(textOf("\\'fc")).toBe('ü')
     for (const [page, bytes, letter] of [
@@ -128,7 +128,7 @@ describe('the service reads a letter that is not ASCII in an RTF file', () => {
   })
 })
 
-describe('the service reads a group of an RTF file', () => {
+describe('each group of an RTF file is read, omitted or skipped by its control word', () => {
   test('an RTF group with fonts, styles or facts about the file is not read as text', () => {
     expect(seen('{\\fonttbl Arial;}{\\stylesheet Normal;}{\\info{\\title x}}{\\pict 00}a')).toEqual(
       ['a'],
@@ -218,7 +218,7 @@ describe('the extracted text of an RTF file leaves out words that a person does 
   })
 })
 
-describe('the service reads a table of an RTF file', () => {
+describe('the text of an RTF table has rows as lines and tabs between the cells', () => {
   test('the text of an RTF table has a line for each row, and a tab between cells', () => {
     expect(textOf('a\\par\\trowd b\\cell c\\cell\\row\\trowd d\\cell e\\cell\\row f')).toBe(
       'a\nb\tc\nd\te\nf',
@@ -240,7 +240,7 @@ describe('the service reads a table of an RTF file', () => {
   })
 })
 
-describe('the service reads a field of an RTF file', () => {
+describe('a field of an RTF file becomes its result text, and keeps its link', () => {
   const URL = 'https://a.example/'
   const linksOf = (rtf: string) => read(rtf).links
 

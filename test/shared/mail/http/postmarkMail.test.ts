@@ -33,7 +33,7 @@ function requestTo(address: string): { pathname: string; authorization: string }
 const read = (body: unknown) => readPostmark(JSON.stringify(body))
 const words = (length: number) => 'x'.repeat(length)
 
-describe('the service makes the address of a Postmark webhook', () => {
+describe('the service makes a secret URL for a Postmark webhook', () => {
   const address = postmarkAddress('https://purser.example/base?x=1', KEY, SECRET)
 
   test('the URL of a Postmark webhook contains the user purser, a password, the key id and a secret path segment', () => {
@@ -55,7 +55,7 @@ describe('the service makes the address of a Postmark webhook', () => {
     expect(new Set(all.map(({ pathname }) => pathname.slice(-32))).size).toBe(3)
   })
 
-  test('the service reads the key id from the path of a Postmark webhook’s URL', () => {
+  test('the service reads the key id from the path of a Postmark webhook’s URL, and refuses a malformed path', () => {
     expect(postmarkKeyId(new URL(address).pathname)).toBe(KEY)
   })
 
@@ -78,7 +78,7 @@ describe('the service makes the address of a Postmark webhook', () => {
   })
 })
 
-describe('the service checks the proof of a Postmark webhook', () => {
+describe('a Postmark webhook is accepted only with the right password and path', () => {
   const right = requestTo(postmarkAddress('https://purser.example', KEY, SECRET))
   const other = requestTo(postmarkAddress('https://purser.example', KEY, OTHER))
   const prove = (changes: Partial<typeof right> = {}, secrets = [SECRET]) =>
@@ -113,7 +113,7 @@ describe('the service checks the proof of a Postmark webhook', () => {
   })
 })
 
-describe('the service reads a Postmark webhook about a received mail', () => {
+describe('a Postmark webhook about a received mail must contain the raw mail and its recipient', () => {
   const MAIL = { RawEmail: 'Subject: ü\r\n\r\nHello', OriginalRecipient: 'box@purser.example' }
   const mail = (changes: Record<string, unknown> = {}) => {
     const news = read({ ...MAIL, ...changes })
@@ -179,7 +179,7 @@ describe('the service reads a Postmark webhook about a received mail', () => {
   })
 })
 
-describe('the service reads a Postmark webhook about a bounce or a complaint', () => {
+describe('a Postmark webhook about a bounce or a complaint becomes a report about the sent mail', () => {
   const BOUNCE = {
     RecordType: 'Bounce',
     Type: 'HardBounce',

@@ -37,7 +37,7 @@ function reports(body: Fields) {
   return news.reports
 }
 
-describe('the service reads an SES notification about a received mail', () => {
+describe('an SES notification about a received mail contains the mail, or names its object in S3', () => {
   test('a mail that Amazon SES received is read with its bytes, its sender and its recipients', () => {
     const { envelope, content, spf } = mail()
     expect(envelope).toEqual({ from: 'ada@a.example', to: ['box@purser.example'] })
@@ -111,7 +111,7 @@ describe('the service reads an SES notification about a received mail', () => {
   )
 })
 
-describe('the service reads an SES notification about a bounce', () => {
+describe('an SES notification about a bounce becomes a report for each address that no longer exists', () => {
   const bounced = (bounce: Fields, mail: Fields = {}) =>
     reports({ notificationType: 'Bounce', bounce: { bounceType: 'Permanent', ...bounce }, mail })
   const gone = { emailAddress: 'gone@b.example' }
@@ -188,7 +188,7 @@ describe('the service reads an SES notification about a bounce', () => {
   })
 })
 
-describe('the service reads an SES notification about a complaint', () => {
+describe('an SES notification about a complaint becomes a report about the one recipient that it names', () => {
   const ADA = { emailAddress: 'ada@a.example' }
   const complained = (complaint: Fields) =>
     reports({ notificationType: 'Complaint', complaint, mail: { messageId: 'ses-1' } })
@@ -219,7 +219,7 @@ describe('the service reads an SES notification about a complaint', () => {
   })
 })
 
-test('the kind of an SES notification is its notificationType, or its eventType if notificationType is missing', () => {
+test('the type of an SES notification is its notificationType, or its eventType if notificationType is missing', () => {
   expect(read({ eventType: 'Bounce', bounce: {} })).toEqual({ kind: 'reports', reports: [] })
   expect(read({ eventType: 'Complaint', complaint: {} }).kind).toBe('reports')
   expect(read({ notificationType: 'Delivery', eventType: 'Bounce' })).toEqual({ kind: 'other' })

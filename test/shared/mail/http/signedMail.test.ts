@@ -37,7 +37,7 @@ function faultOf(call: () => unknown): [number, string] | null {
   }
 }
 
-describe('the service checks the signature of a mail over HTTP', () => {
+describe('a mail over HTTP is refused if its signature is wrong or too old', () => {
   test('the signature of a mail over HTTP is the HMAC-SHA256 of version, key, time, envelope and digest', () => {
     const { signature } = signed()
     const text = `v1\nkey-1\n${NOW_MS / 1000}\ne30\n${'ab'.repeat(32)}`
@@ -96,7 +96,7 @@ describe('the service checks the signature of a mail over HTTP', () => {
   })
 })
 
-describe('the service reads the envelope of a mail over HTTP', () => {
+describe('a mail over HTTP is refused if its envelope is malformed', () => {
   const read = (value: unknown) =>
     readEnvelope(Buffer.from(JSON.stringify(value)).toString('base64url'))
   const rule = (call: () => unknown) => {

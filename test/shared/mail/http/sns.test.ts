@@ -16,7 +16,7 @@ const MESSAGE = {
 const read = (changes: Record<string, unknown> = {}) =>
   readSns(JSON.stringify({ ...MESSAGE, ...changes }))
 
-describe('the service reads an SNS message', () => {
+describe('an SNS message is refused if its type, its URL or one of its fields is not valid', () => {
   test('an SNS message is read with the fields that the signature covers, sorted by their names', () => {
     expect(read()).toEqual({
       type: 'Notification',
@@ -97,7 +97,7 @@ test('the URL of an SNS certificate has a path of one file name that ends with `
     expect([path, at(path)]).toEqual([path, false])
 })
 
-describe('the service checks the signature of an SNS message', () => {
+describe('an SNS message is refused if its signature is wrong', () => {
   const own = newRsaCertificate('sns.amazonaws.com')
   const message = read()
   const signed = (version: '1' | '2', { digest = '', key = own.key as string } = {}) => ({

@@ -39,7 +39,7 @@ test('an authentication result counts as uncertain if SPF, DKIM or DMARC got no 
   expect(isUnsure({ ...CHECKED, spf: 'permerror' })).toBe(false)
 })
 
-describe('the service judges whether the address in From is forged', () => {
+describe('if sender authentication does not prove the address in From, the address may be forged', () => {
   const forged = (
     given: Partial<Authentication>,
     { isAligned = true, from = ['a.example'], own = ['mail.example'] } = {},

@@ -19,7 +19,7 @@ test.each([
   expect(judge(text)).toBe(want),
 )
 
-test('a header field with a doubled CR at its end is not ambiguous', () => {
+test('a header field that ends with two CRs is read in only one way, so the header is not ambiguous', () => {
   expect(judge(`${HEAD}X: a\r\r\n b\r\r\n\r\nbody`)).toBe('whole')
 })
 

@@ -22,7 +22,7 @@ const addresses = (text: string, given: Given = {}) =>
   recipients(text, given)?.map((one) => one.addresses[0]!) ?? null
 const FAILED = `${ADA}: 550 5.1.1 no such user`
 
-describe('the service recognises a bounce in free text', () => {
+describe('a bounce in free text is recognised by its sender and its words', () => {
   const person = { name: 'Cy', address: 'cy@c.example' }
 
   test('a bounce in free text counts only if its address, its name or its empty Return-Path shows a mail system as sender', () => {
@@ -72,7 +72,7 @@ describe('the service recognises a bounce in free text', () => {
   })
 })
 
-describe('the service finds the recipients in a bounce in free text', () => {
+describe('the recipients and their statuses are read from a bounce in free text', () => {
   test('the recipients of a bounce in free text exclude the bounce’s sender and other addresses of the mail system', () => {
     const from = { name: 'postmaster', address: 'Robot@b.example' }
     expect(addresses(`robot@b.example says: ${FAILED}`, { from })).toEqual([ADA])

@@ -12,7 +12,7 @@ const report = (...lines: string[]) =>
 const read = (...attachments: Attachment[]) => readComplaint({ attachments } as unknown as Email)
 const pathsOf = (...attachments: Attachment[]) => read(...attachments)?.returnPaths ?? null
 
-describe('the service recognises a complaint', () => {
+describe('a complaint is recognised by its part message/feedback-report', () => {
   test('a message is a complaint if it contains a part message/feedback-report and names an envelope sender', () => {
     expect(read(report(`Original-Mail-From: <${PATH}>`))).toEqual({ returnPaths: [PATH] })
     const text = `Feedback-Type: abuse\nReturn-Path: ${PATH}`
@@ -44,7 +44,7 @@ describe('the service recognises a complaint', () => {
   })
 })
 
-describe('the service reads the envelope sender in a complaint', () => {
+describe('the envelope sender is read only from the proper field of a complaint', () => {
   test.each(['message/rfc822', 'message/rfc822-headers', 'TEXT/rfc822-headers'])(
     'the envelope sender in a complaint is read from the header of the returned part %s',
     (type) => {
@@ -81,7 +81,7 @@ describe('the service reads the envelope sender in a complaint', () => {
   })
 })
 
-describe('the service reads a part of a complaint', () => {
+describe('each part of a complaint is read as text, up to a maximum length', () => {
   const text = `Feedback-Type: abuse\rReturn-Path: <desk\u0000@mail.example>\r`
 
   test('a part of a complaint may be text or bytes with any line ends, and NUL characters are removed', () => {

@@ -8,7 +8,7 @@ const entry = (text: string, sender = 'ada@a.example', at = AT) =>
 /** Returns the text after the separator line of an mbox entry. */
 const written = (text: string) => entry(text).replace(/^[^\n]*\n/, '')
 
-describe('the service writes the separator line of an mbox entry', () => {
+describe('the separator line of an mbox entry has the sender and the time, and cannot be forged by a sender', () => {
   const line = (sender?: string, at?: Date) => entry('x', sender, at).split('\n')[0]
 
   test('the separator line of an mbox entry has the sender and the UTC time, with two columns for the day', () => {
@@ -29,7 +29,7 @@ describe('the service writes the separator line of an mbox entry', () => {
   })
 })
 
-describe('the service writes the mail of an mbox entry', () => {
+describe('a mail in an mbox file stays complete, and only its lines that begin with From are quoted', () => {
   test('a mail in an mbox has LF line ends, and an empty line follows', () => {
     expect(written('A: 1\r\n\r\nHello\r\n')).toBe('A: 1\n\nHello\n\n')
     expect(written('A: 1\n\nHello')).toBe('A: 1\n\nHello\n\n')
@@ -42,7 +42,7 @@ describe('the service writes the mail of an mbox entry', () => {
     )
   })
 
-  test('other lines of a mail in an mbox stay unchanged', () => {
+  test('lines of a mail that do not begin with From stay unchanged in an mbox', () => {
     const text = 'From: a\n From b\nx From c\nfrom d\n> From e\nFromm f\n\n'
     expect(written(text.slice(0, -1))).toBe(text)
   })

@@ -14,7 +14,7 @@ const headers = (text: string, name = 'To') => rawHeaders(bytes(text), name)
 const hash = (text: string) => contentHash(bytes(text)).toString('hex')
 const MAIL = 'From: a@a.example\r\nSubject: Tide\r\n\r\nHello\r\n'
 
-describe('the service finds the header fields with a given name', () => {
+describe('a caller that names a header field gets all its values', () => {
   test('header fields with the same name are returned in their order, in any letter case of the name', () => {
     expect(headers('To: a\r\nFrom: c\r\nTO: b\r\n\r\nbody')).toEqual(['a', 'b'])
     expect(headers('to: a\r\n\r\n', 'TO')).toEqual(['a'])
@@ -63,7 +63,7 @@ describe('the service finds the header fields with a given name', () => {
   })
 })
 
-describe('the service finds the text after the header of a mail', () => {
+describe('the text of a mail begins after its header', () => {
   test('the text of a mail begins after the empty line that ends the header', () => {
     expect(body(MAIL)).toBe('Hello')
     expect(body('From: a\n\nHello')).toBe('Hello')
@@ -94,7 +94,7 @@ describe('the service finds the text after the header of a mail', () => {
   })
 })
 
-describe('the service computes the content hash of a mail', () => {
+describe('the content hash of a mail ignores the trace fields of relays, but no change of the content', () => {
   test.each([
     'Received',
     'return-path',

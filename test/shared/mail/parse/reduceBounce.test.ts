@@ -46,7 +46,7 @@ test('a reduced bounce (stored despite an allow list) contains no text from the 
   expect(JSON.stringify(reduced())).not.toContain(FOREIGN)
 })
 
-test('a reduced bounce contains the recipient of the sent copy, the action and the status', () => {
+test('a reduced bounce (stored despite an allow list) contains the recipient of the sent copy, the action and the status', () => {
   const { subject, text, extractedText, html } = reduced()
   expect(subject).toBe('Undelivered mail returned to sender')
   expect(text).toBe(
@@ -55,19 +55,19 @@ test('a reduced bounce contains the recipient of the sent copy, the action and t
   expect([extractedText, html]).toEqual([text, null])
 })
 
-test('a reduced bounce has a text even if its report has no status or no recipient', () => {
+test('a reduced bounce (stored despite an allow list) has a text even if its report has no status or no recipient', () => {
   expect(reduced([{ ...RECIPIENT, addresses: [], status: null }]).text).toEndWith('Status: none')
   expect(reduced([]).text).toEndWith('Action: failed\nStatus: none')
 })
 
-test('a reduced bounce is stored as a reply to the sent message in the same inbox', () => {
+test('a reduced bounce (stored despite an allow list) is stored as a reply to the sent message in the same inbox', () => {
   const { links, to, labels } = reduced()
   expect(links.inReplyTo).toEqual(['<m1@mail.example>'])
   expect(to).toEqual(['desk@mail.example'])
   expect(labels).toEqual(['received', 'unread'])
 })
 
-test('the Message-ID of a reduced bounce has the service’s domain, and depends on the content of the bounce', () => {
+test('the Message-ID of a reduced bounce (stored despite an allow list) has the service’s domain, and depends on the bounce’s content', () => {
   const idOf = (hash: string) =>
     reduceBounce(mail(hash), { bounce: bounce([]), proof: PROOF }, PLACE).links.messageId
   expect(idOf('h1')).toMatch(/^<[0-9a-f]{32}@mail\.example>$/)

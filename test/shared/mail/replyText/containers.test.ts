@@ -21,7 +21,7 @@ describe('the service recognises the HTML element of a signature', () => {
   })
 })
 
-describe('a mail program may put other text into the HTML element for the quote of a reply', () => {
+describe('text that a mail program puts into the HTML element for a quote stays in the reply text if it is not a quote', () => {
   const head = 'From: L &lt;l@x.test&gt;<br>Date: 3 March 2026<br>Subject: Door'
   test.each([
     `<div class="zmail_extra"><div>============ Forwarded message ============<br>${head}</div><p>Body</p></div>`,

@@ -6,7 +6,7 @@ const below = (...last: string[]) => beforeCutOff(['Yes, that works.', '', ...la
 /** Reads a mail that ends with the given line. This line directly follows a line of the writer's own text. */
 const behind = (above: string, last: string) => beforeCutOff([above, last], 1)
 
-describe('a mail ends with an attribution ("Ann wrote:") that is cut off', () => {
+describe('an attribution ("Ann wrote:") that is cut off at the end of a mail is removed from the reply text', () => {
   test.each([
     ['with a weekday, a time and a name', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak'],
     ['with an open address', 'On Mon, 2 Mar 2026 at 9:14 Ann Nowak <ann@mail.exam'],
@@ -44,7 +44,7 @@ describe('a mail ends with an attribution ("Ann wrote:") that is cut off', () =>
   })
 })
 
-describe('a mail ends with the writer’s own text', () => {
+describe('a last line that only looks like an attribution ("Ann wrote:") stays in the reply text', () => {
   test.each([
     [
       'with a date and a sentence',

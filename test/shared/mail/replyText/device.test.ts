@@ -3,7 +3,7 @@ import { isClosingDeviceLine, isDeviceLine } from '../../../../shared/mail/reply
 
 const closes = (...views: string[]) => isClosingDeviceLine(['Yes.', '', ...views], 2)
 
-describe('the service recognises a line that names a known device ("Sent from my iPhone")', () => {
+describe('a line that names a known device ("Sent from my iPhone") ends the reply', () => {
   test.each([
     'Sent from my iPhone',
     'Get Outlook for Android',

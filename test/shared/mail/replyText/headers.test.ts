@@ -10,7 +10,7 @@ const block = (...lines: string[]) => isHeaderBlock(lines, 0)
 /** Tells whether the service finds a header block below the writer's own text and a blank line. */
 const below = (...lines: string[]) => isHeaderBlock(['Yes.', '', ...lines], 2)
 
-describe('the service recognises the kind of a header line', () => {
+describe('a header line of a quoted mail is recognised by its label', () => {
   test('a header line of a quoted mail is recognised by its label, in any letter case, with asterisks, and in many languages', () => {
     expect(headerKind('From: Ada')).toBe('from')
     expect(headerKind('*Von:* Ada')).toBe('from')
@@ -28,7 +28,7 @@ describe('the service recognises the kind of a header line', () => {
   })
 })
 
-describe('the service recognises a header block above a quoted message', () => {
+describe('a header block above a quoted mail is recognised by its sender, its date and its labels', () => {
   test('a header block in a quoted mail has a sender, a date, and a recipient or a subject', () => {
     expect(block('From: Ada', 'Sent: Monday 9:14', 'To: Tom', 'Subject: x')).toBe(true)
     expect(block('From: Ada', 'Date: Monday', 'Subject: x')).toBe(true)
@@ -111,7 +111,7 @@ describe('the service recognises a header block above a quoted message', () => {
   })
 })
 
-describe('the service finds headers of a quoted mail that follow the reply on the same line', () => {
+describe('headers of a quoted mail that follow the reply on the same line are removed from the reply text', () => {
   test('quoted headers on the same line as the reply begin at the first sender or date', () => {
     const own = 'Yes. '
     const head = 'From: Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x'

@@ -80,7 +80,7 @@ describe('the reply text ends before a header block or a separator', () => {
   )
 })
 
-describe('the service finds the reply text of a whole mail', () => {
+describe('the reply text of a whole mail contains only what its writer wrote', () => {
   const tail = '\nFrom: Ann <ann@x.test>\nDate: Mon, Jun 1, 2026\nSubject: Report\n\nBody of it.'
   test.each([
     '---------- Forwarded message ---------',

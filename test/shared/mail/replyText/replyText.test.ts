@@ -7,7 +7,7 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
 /** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('the service recognises inline answers and quote marks', () => {
+describe('the service separates answers between quoted lines from quoted history', () => {
   test('answers between quotes stay in the reply text, together with the quotes', () => {
     const text = 'Hi\n\n> Can you come?\nYes.\n> And Bob?\nNo.\n\nBye'
     expect(replyText(text)).toBe(text)
@@ -51,7 +51,7 @@ describe('the service recognises inline answers and quote marks', () => {
   )
 })
 
-describe('the service finds the reply text of an HTML mail', () => {
+describe('the reply text of an HTML mail contains no quote or signature element', () => {
   const cases: [string, string, string][] = [
     [
       'of Gmail ends before the quote',

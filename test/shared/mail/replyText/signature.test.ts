@@ -13,7 +13,7 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('a mail has a signature below the writer’s own text', () => {
+describe('a signature below the writer’s own text is removed from the reply text', () => {
   test.each(['-- ', '--', '__', '—'])(
     'a signature after the delimiter %p is removed from the reply text',
     (mark) => {

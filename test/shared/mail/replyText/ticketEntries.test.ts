@@ -3,7 +3,7 @@ import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Still broken after the update, I am afraid.'
 
-describe('the service recognises the history of a ticket below a reply', () => {
+describe('the history of a ticket below a reply is removed from the reply text', () => {
   test.each([
     [
       'entries with a time and a name',

@@ -45,7 +45,7 @@ test('the domain of a DMARC report is converted to lower case, without a dot at 
   expect(domain('d'.repeat(256))).toHaveLength(255)
 })
 
-describe('the service reads a row of a DMARC report', () => {
+describe('each row of a DMARC report is read with its result, source and count', () => {
   test('a row of a DMARC report counts as passed if DKIM or SPF passes', () => {
     const passed = (dkim: string, spf: string) => read({ dkim, spf })[0]!.isPassed
     expect(passed('pass', 'fail')).toBe(true)
@@ -74,12 +74,12 @@ describe('the service reads a row of a DMARC report', () => {
     ])
   })
 
-  test('the rows of a DMARC report are sorted by their counts, the largest first', () => {
+  test('in the result, the rows of a DMARC report are sorted by their counts, the largest first', () => {
     expect(read({ count: '1' }, { count: '3' }).map(({ count }) => count)).toEqual([3, 1])
   })
 })
 
-describe('the service reads an XML element of a DMARC report', () => {
+describe('an XML element of a DMARC report is read only at its proper position', () => {
   test('an XML element of a DMARC report may have a namespace prefix', () => {
     const xml = report(record({ count: '5' })).replace(/<(\/?)/g, '<$1d:')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)

@@ -18,7 +18,7 @@ test('aggregate reports are expected in the inboxes dmarc, tlsrpt and postmaster
   expect(isReportInbox('desk@a.example', undefined)).toBe(false)
 })
 
-describe('the service decides whether an attachment is an aggregate report', () => {
+describe('an attachment counts as an aggregate report only with the right name or media type, and a limited size', () => {
   const file = (filename: string, contentType = 'application/octet-stream', size = 1) =>
     isReportFile({ filename, contentType, size })
 

@@ -35,7 +35,7 @@ const fault = (value: unknown) => {
 }
 const NO_REPORT = 'it is no report of RFC 8460'
 
-describe('the service reads the rows of a TLS report', () => {
+describe('each result in a TLS report becomes a row with its count', () => {
   test('a TLS report has a row for the successes and for each kind of failure, the largest count first', () => {
     const one = policy('a.example', 3, failure(5, { 'sending-mta-ip': '192.0.2.1' }), failure(1))
     expect(read(report([one])).rows).toEqual([

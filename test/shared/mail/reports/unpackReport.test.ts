@@ -38,7 +38,7 @@ test('a text that begins with only half of an archive’s signature is not treat
   expect(unpackReport(Uint8Array.of(0x41, 0x8b))).toStartWith('A')
 })
 
-describe('the service unpacks a report from a zip archive', () => {
+describe('a report is unpacked from the first file of a zip archive', () => {
   const archive = zip(bytes('{}'), 0)
 
   test('the first file of a zip archive is unpacked, and its name and extra field are skipped', () => {

@@ -11,7 +11,7 @@ const written = (pieces: Piece[]) =>
   pieces.map(({ text, mark }) => (mark === undefined ? text : `[${text}]`)).join('|')
 const compared = (text: string, other: string) => written(markDifferences(text, other, 'other'))
 
-describe('the service compares the words of the text part and the HTML part', () => {
+describe('a word is marked if the text part and the HTML part of a mail do not both contain it beside the same words', () => {
   test('a word that has the same neighbour in the text part and in the HTML part of a mail is not marked', () => {
     expect(compared('The tide is high.', 'The tide is high.')).toBe('The tide is high.')
     expect(compared('THE tide', 'the TIDE, twice')).toBe('THE tide')
@@ -32,7 +32,7 @@ describe('the service compares the words of the text part and the HTML part', ()
     expect(compared('a b c', 'c b a')).toBe('[a b c]')
   })
 
-  test('marked words that directly follow each other form one mark, together with the punctuation between them', () => {
+  test('marked words that directly follow each other are marked together, with the punctuation between them', () => {
     expect(compared('go to: 7, Pier! now', 'go to now')).toBe('go to: |[7, Pier]|! now')
     expect(compared('x a y b z', 'x a q y w b z')).toBe('x a |[y]| b z')
   })
@@ -52,7 +52,7 @@ describe('the service compares the words of the text part and the HTML part', ()
   })
 })
 
-test('the pieces of a compared text together contain every character of the text, and each marked piece states its mark', () => {
+test('the pieces of a compared text together contain every character of the text, and each piece states whether it is marked', () => {
   const text = ' - pay 7 USDC now! '
   const pieces = markDifferences(text, 'pay now', 'not in the text')
   expect(pieces.map((piece) => piece.text).join('')).toBe(text)

@@ -37,7 +37,7 @@ test('an HTML part with an element that loads or runs something cannot be shown,
   expect(faults('<!-- --!><form><script>')).toEqual(['the HTML part has the element form'])
 })
 
-describe('the approval page shows a picture of the mail', () => {
+describe('the approval page can show a mail with a picture only if the picture is safe, known and small enough', () => {
   const image = (source: string) => faults(`<img ${source}>`, [PICTURE])
 
   test('a picture in a mail can be shown if it is an attachment of the mail or is embedded as data', () => {
@@ -107,7 +107,7 @@ describe('the approval page shows a picture of the mail', () => {
   })
 })
 
-describe('the approval page checks the CSS styles of a mail', () => {
+describe('a mail with a CSS style that can hide or load something cannot be shown for approval', () => {
   const inElement = (css: string) => faults(`<style>${css}</style>`)
   const inAttribute = (css: string) => faults(`<p style = "${css}">`)
 

@@ -40,7 +40,7 @@ test('the approval page shows the code numbers of invisible characters', () => {
   expect(words('Text', { text: 'a\u200bb' })).toBe('a⟨U+200B⟩b')
 })
 
-describe('the approval page shows the header fields of the mail', () => {
+describe('the approval page shows the header fields of the mail as the recipient’s mail program decodes them', () => {
   const fields = (text: string) =>
     words('Fields of the mail', { bytes: new Uint8Array(Buffer.from(text)) })
 
@@ -98,7 +98,7 @@ test('the approval page shows each calendar invitation of the mail', () => {
   expect(words('Invitation', { invitations: [] })).toBeNull()
 })
 
-describe('the approval page shows a mail with HTML', () => {
+describe('the approval page marks words of an HTML mail that a recipient may not see', () => {
   test('the approval page marks words that occur only in the text part or only in the HTML part of a mail', () => {
     const given = { text: 'Pay 7 now', html: '<p>Pay 8 now</p>' }
     expect(marked('Text', given)).toEqual(['not in the HTML part: 7'])
@@ -148,7 +148,7 @@ describe('the approval page shows a mail with HTML', () => {
   })
 })
 
-describe('the approval page of a mail is split into several pages', () => {
+describe('a long mail is split into several approval pages, and a too long mail cannot be approved', () => {
   const pages = (text: string) => reviewOf(letter({ text })).pages
   const lengths = (text: string) => pages(text).map((page) => page.map(wordsOf).join('').length)
   const PAGES_FAULT = 'the mail is longer than 20 pages of 50000 characters'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { shownText } from '../../../../shared/mail/review/shownText.ts'
 
-describe('the approval page shows an invisible character', () => {
+describe('the approval page shows the code number of an invisible character', () => {
   test.each([
     [0x00, 0x08],
     [0x0b, 0x1f],
@@ -48,7 +48,7 @@ describe('the approval page shows an invisible character', () => {
     }
   })
 
-  test('the approval page shows each invisible character as its own code number, even in a sequence', () => {
+  test('if several invisible characters follow each other, the approval page shows the code number of each of them', () => {
     expect(shownText('\u200b\u202e')).toBe('⟨U+200B⟩⟨U+202E⟩')
   })
 })

@@ -33,7 +33,7 @@ const faultOf = (run: () => unknown) => {
 const words = (count: number, end = '') =>
   Array.from({ length: count }, (_one, n) => `word${n}${end}`).join(' ')
 
-describe('the service reads a search query', () => {
+describe('a search query consists of words, phrases and excluded words', () => {
   test('a search query finds only messages that contain each of its words', () => {
     expect(read('Tide  tables')).toEqual(['tide', 'tables'])
     expect(read('tide-tables')).toEqual(['tide tables'])
@@ -102,7 +102,7 @@ describe('the service reads a search query', () => {
   })
 })
 
-describe('the service reads a search query on one field', () => {
+describe('a query on one field (such as from) is read as one phrase', () => {
   test('a query on one field (such as from) is one phrase that the field must contain', () => {
     expect(parseField('from', 'Ada Shop').clauses).toEqual([
       { anyOf: [{ terms: ['ada', 'shop'], prefix: false }], not: false, field: 'from' },
@@ -124,7 +124,7 @@ describe('the service reads a search query on one field', () => {
   })
 })
 
-describe('the service matches a search query against the texts of a message', () => {
+describe('a message is found if its texts match every clause of the search query', () => {
   const holds = (q: string, ...texts: string[]) => holdsIn(parseSearch(q), { text: texts })
 
   test('a message matches a query if each clause of the query matches a text of the message', () => {
@@ -163,7 +163,7 @@ test('the tsquery text for PostgreSQL combines phrases, alternatives and clauses
   )
 })
 
-describe('the service highlights the words that match a search query', () => {
+describe('the service highlights only those words of a text that match the search query', () => {
   const marked = (text: string, q: string) =>
     highlight(text, parseSearch(q), 'text').map((piece) =>
       piece.ranges.map(([start, end]) => piece.text.slice(start, end)),

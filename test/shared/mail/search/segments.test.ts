@@ -29,7 +29,7 @@ const listed = (bytes: Uint8Array) => {
   return all
 }
 
-test('postings (message numbers of a search term) are read exactly as written, even if several index leaves are joined', () => {
+test('postings (message numbers of a search term) are read exactly as they were written, even if several index leaves are joined', () => {
   const random = createRandom(1, 'postings')
   const draw = (below: number) => random.int(0, below - 1)
   for (let round = 0; round < 200; round++) {

@@ -23,7 +23,7 @@ const match = (css: string, path: string) => {
 /** Returns the colour that a style sheet gives to the last element in a path of nested elements. */
 const colour = (css: string, path: string) => match(css, path).color
 
-describe('the service reads CSS declarations', () => {
+describe('CSS declarations are read as browsers read them, and invalid declarations are ignored', () => {
   test('the names and values of CSS declarations are converted to lower case, without the blanks around them', () => {
     expect(read(' COLOR : Red ;font: A b; ')).toEqual({ color: 'red', font: 'a b' })
     expect(read('background: url(a:b)')).toEqual({ background: 'url(a:b)' })
@@ -69,7 +69,7 @@ describe('the service reads CSS declarations', () => {
   })
 })
 
-describe('the service reads a CSS rule', () => {
+describe('a CSS rule applies only to the elements that its selectors match', () => {
   test('a CSS rule applies to elements by element name, class and id', () => {
     for (const selector of ['p', 'P', '*', '.one', '#id', 'p.one', 'p#id.two', '.one.two', '*.one'])
       expect([selector, colour(`${selector} {color: red}`, 'p#id.one.two')]).toEqual([
@@ -104,7 +104,7 @@ describe('the service reads a CSS rule', () => {
       ])
   })
 
-  test('a CSS rule with a selector of an unknown kind is ignored', () => {
+  test('a CSS rule is ignored if its selector uses syntax that the service does not support', () => {
     for (const selector of [
       'p:hover',
       'p[title]',
@@ -135,7 +135,7 @@ describe('the service reads a CSS rule', () => {
   })
 })
 
-describe('the service chooses between two CSS rules for one element', () => {
+describe('of two CSS rules for one element, the rule with the higher priority counts', () => {
   test('of two CSS rules the more specific rule counts, and of equally specific rules the later one', () => {
     for (const [stronger, weaker] of [
       ['#id', '.one.two'],
@@ -175,7 +175,7 @@ test('of several CSS declarations the last counts, but a declaration marked !imp
   expect(all()).toEqual({})
 })
 
-describe('the service reads a style sheet', () => {
+describe('a style sheet is read up to a maximum size, and broken rules do no harm', () => {
   test('a style sheet may contain comments and HTML comment marks', () => {
     expect(colour('<!-- p {color: red} -->', 'p')).toBe('red')
     expect(colour('} ; p {color: red}', 'p')).toBe('red')
@@ -239,7 +239,7 @@ describe('the service reads a style sheet', () => {
     }
   })
 
-  test('after 300,000 steps of matching CSS rules, each further element counts as hidden', () => {
+  test('after 300,000 steps of matching CSS rules, each element that is checked later counts as hidden', () => {
     const shownAfter = (count: number) => {
       const sheet = new StyleSheet('i {color: red}'.repeat(1_000))
       for (let n = 0; n < count; n++) sheet.match(element(`i#x${n}`), [])

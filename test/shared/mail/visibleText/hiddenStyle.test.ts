@@ -29,7 +29,7 @@ test('an HTML element without a style is visible', () => {
   expect(isSeen(PAGE)).toBe(true)
 })
 
-describe('the service recognises a hidden HTML element by its kind or its attributes', () => {
+describe('an HTML element is hidden if its element name or its attributes hide it', () => {
   test('an HTML element of a kind that browsers do not show (such as template) is hidden', () => {
     for (const name of ['template', 'noscript', 'iframe', 'noembed', 'noframes', 'datalist'])
       expect([name, isUnseen(name), seen('', { name, attributes: { open: '' } })]).toEqual([
@@ -53,7 +53,7 @@ describe('the service recognises a hidden HTML element by its kind or its attrib
   })
 })
 
-describe('the service recognises a hidden HTML element by its style', () => {
+describe('an HTML element is hidden if its CSS style hides it', () => {
   test('an HTML element is hidden if its CSS property display says so', () => {
     expectSeen(['display: none'], false)
     expectSeen(['display: block', 'display: inherit'], true)
@@ -169,7 +169,7 @@ test('an element inside an element with visibility:hidden can be made visible ag
   expect(seen('visibility: visible', { parent })).toBe(true)
 })
 
-describe('the service decides by the size of letters whether they are visible', () => {
+describe('letters that are too small to read count as hidden', () => {
   const parent = sight('font-size: 1px')
 
   test('letters below two pixels, a tenth of the relative size or ten per cent are too small to be visible', () => {
@@ -220,7 +220,7 @@ describe('the service decides by the size of letters whether they are visible', 
   })
 })
 
-describe('the service compares the colour of letters with their background', () => {
+describe('letters in the colour of their background count as hidden', () => {
   test.each([
     'white',
     '#fff',
@@ -314,7 +314,7 @@ describe('the service compares the colour of letters with their background', () 
   })
 })
 
-describe('the service finds the background of letters', () => {
+describe('the background of letters comes from their element or a parent element', () => {
   const black = sight('background: black')
 
   test('the background of letters is the colour in the style, or else the colour in the attribute', () => {

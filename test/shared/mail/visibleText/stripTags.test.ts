@@ -17,7 +17,7 @@ test('HTML counts as too complex if its elements are nested more deeply than the
   }
 })
 
-test('rows and cells that end without an end tag are not nested', () => {
+test('table rows and cells without an end tag count as siblings and not as nested elements', () => {
   expect(tooComplex(`<table>${'<tr><td>a<td>b'.repeat(2_000)}`)).toBe(false)
   expect(tooComplex(`<table>${'<tr><th>a'.repeat(2_000)}`)).toBe(false)
   expect(tooComplex(`<table>${'<tr>'.repeat(2_000)}`)).toBe(false)

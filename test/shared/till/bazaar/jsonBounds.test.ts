@@ -10,7 +10,7 @@ function nested(value: unknown, levels: number): unknown {
 }
 const isShort = (value: unknown, charsMax: number) => jsonFault(value, charsMax) === null
 
-describe('the service limits the depth of JSON', () => {
+describe('the service refuses JSON that is nested too deeply', () => {
   test('JSON in endpoint metadata may be nested at most 20 levels', () => {
     expect(jsonFault(nested(1, 20), 1_000)).toBeNull()
     expect(jsonFault(nested(1, 21), 1_000)).toBe('must be nested at most 20 levels')
@@ -21,7 +21,7 @@ describe('the service limits the depth of JSON', () => {
   })
 })
 
-describe('the service counts the length of JSON', () => {
+describe('the service measures the length of JSON without writing it as text', () => {
   test.each([
     ['', 2],
     ['text', 6],

@@ -71,7 +71,7 @@ test.each<[unknown, string, string]>([
   expect(schemaFault(schema)).toEqual({ path, must })
 })
 
-describe('a value follows a JSON schema', () => {
+describe('the service accepts a value that follows a JSON schema', () => {
   test.each<[unknown, unknown]>([
     [true, 'a'],
     [{}, null],
@@ -108,7 +108,7 @@ describe('a value follows a JSON schema', () => {
   ])('%j accepts %j', (schema, value) => expect(valueFault(schema, value)).toBeNull())
 })
 
-describe('a value breaks a JSON schema', () => {
+describe('the service refuses a value that breaks a JSON schema', () => {
   test.each<[unknown, unknown, string, string]>([
     [false, 1, '', 'not stand here'],
     [{ type: 'string' }, 1, '', 'be of the type string'],

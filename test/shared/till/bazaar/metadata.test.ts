@@ -26,7 +26,7 @@ function inputOf(input: HttpInput | McpInput, url = URL_PAID) {
   }
 }
 
-describe('the service writes the short texts about a seller’s service', () => {
+describe('the service writes the seller’s name, tags and icon into an x402 challenge', () => {
   test('the short texts of a seller’s service are name, tags and icon, if the seller gives them', () => {
     const words = {
       serviceName: 'Weather',
@@ -40,7 +40,7 @@ describe('the service writes the short texts about a seller’s service', () => 
   })
 })
 
-describe('the service writes the extension `bazaar`', () => {
+describe('the service writes the x402 extension `bazaar` (how to call a resource)', () => {
   test('the x402 extension bazaar is written only if the metadata say how to call the resource', () => {
     expect(bazaarOf({ serviceName: 'Weather', output: {} }, URL_PAID)).toBeNull()
     expect(bazaarOf({ input: GET }, URL_PAID)).not.toBeNull()
@@ -64,8 +64,8 @@ describe('the service writes the extension `bazaar`', () => {
   })
 })
 
-describe('the extension bazaar describes the input of a URL', () => {
-  test('for an HTTP method without a body, the described input has only the method and no body type', () => {
+describe('the extension bazaar describes which HTTP method, query and body a paid URL expects', () => {
+  test('for an HTTP method without a body, the description of the request has only the method and no body type', () => {
     for (const method of ['GET', 'HEAD', 'DELETE'] as const) {
       const { info, schema } = inputOf({ method })
       expect(info).toEqual({ type: 'http', method })
@@ -81,7 +81,7 @@ describe('the extension bazaar describes the input of a URL', () => {
     }
   })
 
-  test('for an HTTP method with a body, the described input has a body type, by default `json`', () => {
+  test('for an HTTP method with a body, the description of the request has a body type, by default `json`', () => {
     for (const method of ['POST', 'PUT', 'PATCH'] as const) {
       const { info, schema } = inputOf({ method })
       expect(info).toEqual({ type: 'http', method, bodyType: 'json' })
@@ -113,8 +113,8 @@ describe('the extension bazaar describes the input of a URL', () => {
   )
 })
 
-describe('the extension bazaar describes the input of an MCP tool', () => {
-  test('the described input of an MCP tool has the tool’s name from the URL, and the tool’s schema', () => {
+describe('the extension bazaar describes which arguments an MCP tool expects', () => {
+  test('the description of an MCP tool’s arguments has the tool’s name from the URL, and the tool’s schema', () => {
     const { info, schema } = inputOf(MCP, 'mcp://tool/weather.today')
     expect(info).toEqual({ type: 'mcp', toolName: 'weather.today', inputSchema: INPUT_SCHEMA })
     expect(schema).toEqual({
@@ -145,13 +145,13 @@ describe('the extension bazaar describes the input of an MCP tool', () => {
   )
 })
 
-describe('the extension bazaar describes the output of a resource', () => {
+describe('the extension bazaar describes the response of a paid resource', () => {
   const outputOf = (output: Output) => {
     const { info, schema } = bazaarOf({ input: GET, output }, URL_PAID)!
     return { info: info.output, schema: (schema.properties as Record<string, unknown>).output }
   }
 
-  test('the described output of a resource is by default JSON without an example', () => {
+  test('without the seller’s description, the response of a paid resource is described as JSON without an example', () => {
     expect(outputOf({})).toEqual({
       info: { type: 'json' },
       schema: {
@@ -163,7 +163,7 @@ describe('the extension bazaar describes the output of a resource', () => {
     expect(outputOf({}).info).not.toHaveProperty('example')
   })
 
-  test('the described output of a resource has the type, example and schema that the seller gives', () => {
+  test('the description of a paid resource’s response has the type, example and schema that the seller gives', () => {
     const { info, schema } = outputOf({ type: 'text', example: 'rain', schema: { type: 'string' } })
     expect(info).toEqual({ type: 'text', example: 'rain' })
     expect(schema).toMatchObject({ properties: { example: { type: 'string' } } })
@@ -178,7 +178,7 @@ describe('the extension bazaar describes the output of a resource', () => {
   })
 })
 
-describe('the service reports a fault in an endpoint’s metadata', () => {
+describe('the service names the first fault in an endpoint’s metadata', () => {
   test.each(PARTS)(
     'an endpoint’s metadata have a fault if the schema of %s is wrong, or if the example does not match the schema',
     (part) => {
@@ -192,7 +192,7 @@ describe('the service reports a fault in an endpoint’s metadata', () => {
     },
   )
 
-  test('an endpoint’s metadata have a fault if an MCP tool’s schema is wrong, or if the example does not match the schema', () => {
+  test('the metadata of an MCP tool have a fault if the tool’s schema is wrong, or if the example does not match the schema', () => {
     const path = (inputSchema: McpInput['inputSchema'], example?: Record<string, unknown>) =>
       metadataFault({ input: { inputSchema, example } })?.path
     expect(path({ type: 'text' })).toBe('input.inputSchema.type')
@@ -201,7 +201,7 @@ describe('the service reports a fault in an endpoint’s metadata', () => {
     expect(path({ required: ['city'] })).toBeUndefined()
   })
 
-  test('an endpoint’s metadata have a fault if the output’s schema is wrong, or if the example does not match the schema', () => {
+  test('an endpoint’s metadata have a fault if the response’s schema is wrong, or if the example does not match the schema', () => {
     const path = (output: Output) => metadataFault({ input: GET, output })?.path
     expect(path({ schema: 7 })).toBe('output.schema')
     expect(path({ schema: { type: 'string' }, example: null })).toBe('output.example')
@@ -222,7 +222,7 @@ describe('the service reports a fault in an endpoint’s metadata', () => {
   })
 })
 
-describe('the service writes `outputSchema` for x402 version 1', () => {
+describe('the service writes `outputSchema` for x402 version 1 if an endpoint has a URL', () => {
   test('`outputSchema` of x402 version 1 is written only for a URL, not for an MCP tool', () => {
     expect(outputSchemaV1({ output: { example: 1 } }, true)).toBeNull()
     expect(outputSchemaV1({ input: MCP }, true)).toBeNull()
@@ -261,7 +261,7 @@ describe('the service writes `outputSchema` for x402 version 1', () => {
       expect(inputFor({ method, body: { a: 1 } })).not.toHaveProperty('bodyType')
   })
 
-  test('`outputSchema` of x402 version 1 contains the example of the output', () => {
+  test('`outputSchema` of x402 version 1 contains the example of the response', () => {
     const shown = (output: Output) => outputSchemaV1({ input: GET, output }, true)
     expect(shown({ example: { rain: true } })?.output).toEqual({ rain: true })
     expect(shown({ example: null })).toHaveProperty('output', null)

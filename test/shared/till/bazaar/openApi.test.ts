@@ -25,22 +25,22 @@ const faultOf = (text: string, url = URL_PAID) => {
   return 'fault' in read ? read.fault : null
 }
 
-/** Reads the input of an operation that has the given parameters. */
+/** Reads from the OpenAPI document how to call an operation that has the given parameters. */
 const withParameters = (parameters: unknown, more: Json = {}) =>
   inputOf({ '/weather': { get: { parameters } } }, more)
-/** Reads the input of an operation that has one query parameter. */
+/** Reads from the OpenAPI document how to call an operation that has one query parameter. */
 const withQuery = (parameter: Json, more: Json = {}) =>
   withParameters([{ in: 'query', name: 'city', ...parameter }], more)
-/** Reads the input of an operation whose request body has the given content. */
+/** Reads from the OpenAPI document how to call an operation whose request body has the given content. */
 const withContent = (content: unknown, more: Json = {}) =>
   inputOf({ '/weather': { post: { requestBody: { content } } } }, more)
-/** Reads the output of an operation that has the given responses. */
+/** Reads from the OpenAPI document the described response of an operation that has the given responses. */
 const withResponses = (responses: unknown, more: Json = {}) =>
   metadataOf({ '/weather': { get: { responses } } }, more).output
 const ofType = (type: string, media: unknown) => ({ content: { [type]: media } })
 const ofJson = (media: unknown) => ofType('application/json', media)
 
-describe('the service reads an OpenAPI document', () => {
+describe('the service reads from an OpenAPI document how to call the URL of an endpoint, and refuses an unusable document', () => {
   test('a seller’s OpenAPI document must be JSON of OpenAPI version 3', () => {
     expect(faultOf('openapi: 3.1.0')).toBe('the document is not JSON')
     for (const openapi of ['2.0', '30.1', 3, undefined])
@@ -83,7 +83,7 @@ describe('the service reads an OpenAPI document', () => {
   })
 })
 
-describe('the service finds the path of a URL in an OpenAPI document', () => {
+describe('the service finds the path entry in an OpenAPI document that matches the URL of an endpoint', () => {
   const at = (path: string, paths: Json, more: Json = {}) =>
     inputOf(paths, more, `https://seller.example${path}`)
 
@@ -188,7 +188,7 @@ describe('the service finds the path of a URL in an OpenAPI document', () => {
   })
 })
 
-describe('the service reads a parameter of an OpenAPI operation', () => {
+describe('the service reads the parameters of an OpenAPI operation, and ignores invalid parameters', () => {
   test('a parameter of an OpenAPI operation is read from the query, a header or the path', () => {
     const one = { name: 'city', schema: TEXT, example: 'Lima' }
     const form = { type: 'object', properties: { city: TEXT } }
@@ -301,7 +301,7 @@ describe('the service reads a parameter of an OpenAPI operation', () => {
   })
 })
 
-describe('the service reads the example of a parameter', () => {
+describe('the example of an OpenAPI parameter is kept only if it is short and matches the schema', () => {
   const exampleOf = (parameter: Json, more: Json = {}) =>
     withQuery(parameter, more).queryParams?.city
 
@@ -340,7 +340,7 @@ describe('the service reads the example of a parameter', () => {
   })
 })
 
-describe('the service reads the request body of an OpenAPI operation', () => {
+describe('the request body of an OpenAPI operation becomes part of the endpoint’s metadata', () => {
   test.each([
     ['application/json', 'json', { a: 1 }],
     ['multipart/form-data', 'form-data', { a: 1 }],
@@ -384,8 +384,8 @@ describe('the service reads the request body of an OpenAPI operation', () => {
   })
 })
 
-describe('the service reads the output of an OpenAPI operation', () => {
-  test('the output of an OpenAPI operation is the JSON of its first successful response', () => {
+describe('the first successful JSON response of an OpenAPI operation describes the endpoint’s response', () => {
+  test('the description of an endpoint’s response comes from the first successful JSON response of the OpenAPI operation', () => {
     const responses = {
       '200': ofJson({ schema: TEXT, example: 'rain' }),
       '201': ofJson({ schema: { type: 'integer' } }),
@@ -397,7 +397,7 @@ describe('the service reads the output of an OpenAPI operation', () => {
     })
   })
 
-  test('an OpenAPI operation has no output if no successful response is JSON', () => {
+  test('an OpenAPI operation gives no description of the response if no successful response is JSON', () => {
     for (const responses of [
       ...[undefined, {}, { default: ofJson({}) }, { '402': ofJson({}) }, { '200': {} }],
       { '200': ofType('text/plain', {}) },
@@ -405,7 +405,7 @@ describe('the service reads the output of an OpenAPI operation', () => {
       expect(withResponses(responses)).toBeUndefined()
   })
 
-  test('the output of an OpenAPI operation has an example only if the example matches the schema', () => {
+  test('an example of an OpenAPI response is kept only if it matches the schema', () => {
     const wrong = withResponses({ '200': ofJson({ schema: TEXT, example: 7 }) })
     expect(wrong).toEqual({ type: 'json', schema: TEXT })
     expect(wrong).not.toHaveProperty('example')
@@ -418,7 +418,7 @@ describe('the service reads the output of an OpenAPI operation', () => {
   })
 })
 
-describe('the service follows a reference inside of an OpenAPI document', () => {
+describe('the service follows a reference to another part of the OpenAPI document', () => {
   test('a reference inside an OpenAPI document has at most ten parts', () => {
     const nest = (value: unknown, depth: number): unknown =>
       depth === 0 ? value : { a: nest(value, depth - 1) }
@@ -429,12 +429,12 @@ describe('the service follows a reference inside of an OpenAPI document', () => 
   })
 })
 
-describe('the service makes shorter forms of the metadata', () => {
+describe('if the metadata are too long for an x402 challenge, the service drops parts of them', () => {
   const words = { serviceName: 'Weather' }
   const bare: HttpInput = { method: 'POST', body: { a: 1 } }
   const input: HttpInput = { ...bare, schema: { body: TEXT } }
 
-  test('if metadata are too long, parts are dropped in this order: the output’s schema, the output, the call’s schema, the examples', () => {
+  test('too long metadata lose these parts in this order: the response’s schema, the response, the request’s schema, the examples', () => {
     const output = { type: 'json', example: 'rain', schema: TEXT }
     const metadata = { ...words, input, output }
     expect(smallerForms(metadata)).toEqual([
@@ -446,14 +446,14 @@ describe('the service makes shorter forms of the metadata', () => {
     ])
   })
 
-  test('if metadata are shortened, an output without an example is dropped', () => {
+  test('if metadata are shortened, the description of a response without an example is dropped', () => {
     for (const output of [{ schema: TEXT }, { example: undefined }])
       expect(smallerForms({ input, output })[1]).not.toHaveProperty('output')
     expect(smallerForms({ input })[1]).not.toHaveProperty('output')
     expect(smallerForms({ input, output: { example: null } })[1]?.output).toEqual({ example: null })
   })
 
-  test('metadata of an MCP tool, or metadata without an input, cannot be shortened', () => {
+  test('metadata of an MCP tool, or metadata that do not describe the request, cannot be shortened', () => {
     for (const metadata of [words, { ...words, input: { inputSchema: {} }, output: {} }])
       expect(smallerForms(metadata)).toEqual([metadata])
   })

@@ -15,7 +15,7 @@ function nested(schema: Json, levels: number): Json {
   return outer
 }
 
-describe('the service keeps a keyword of an OpenAPI schema', () => {
+describe('the service keeps each keyword of an OpenAPI schema that has a valid value', () => {
   test.each([
     { type: 'string' },
     { required: ['city'] },
@@ -60,7 +60,7 @@ describe('the service keeps a keyword of an OpenAPI schema', () => {
   })
 })
 
-describe('the service keeps the nested schemas of an OpenAPI schema', () => {
+describe('the service keeps the nested schemas of an OpenAPI schema up to a maximum depth and number', () => {
   test('the nested schemas of an OpenAPI schema are kept for each property and for the items', () => {
     expect(
       read({
@@ -121,7 +121,7 @@ describe('the service keeps the nested schemas of an OpenAPI schema', () => {
   })
 })
 
-describe('the service resolves a reference in an OpenAPI schema', () => {
+describe('the service replaces a reference in an OpenAPI schema by the schema that it names', () => {
   test('a reference in an OpenAPI schema is replaced by the schema that it names', () => {
     const schemas = { City: { type: 'string' }, Place: { properties: { city: reference('City') } } }
     expect(read(reference('City'), schemas)).toEqual({ type: 'string' })
@@ -159,7 +159,7 @@ describe('the service resolves a reference in an OpenAPI schema', () => {
     expect(read(reference('Tree'), schemas)).toEqual(nested({}, 7))
   })
 
-  test('if the reference in an OpenAPI schema is no text, the rest of the schema is still read', () => {
+  test('if the reference in an OpenAPI schema is no text, the other keywords of the schema are still read', () => {
     expect(read({ $ref: 7, type: 'string' })).toEqual({ type: 'string' })
   })
 })

@@ -20,8 +20,8 @@ const http = (value: unknown) => faultOf(value, (one) => readInput(one, false))
 const mcp = (value: unknown) => faultOf(value, (one) => readInput(one, true))
 const output = (value: unknown) => faultOf(value, readOutput)
 
-describe('the service reads the input of a URL in the metadata of a seller', () => {
-  test('the described input of a URL is an object with a known HTTP method', () => {
+describe('the service accepts a seller’s description of an HTTP request only if each of its parts is valid', () => {
+  test('the description of an HTTP request is an object with a known HTTP method', () => {
     for (const method of ['GET', 'HEAD', 'DELETE', 'POST', 'PUT', 'PATCH'])
       expect(http({ method })).toBeNull()
     for (const method of ['get', 'OPTIONS', undefined, 7])
@@ -32,7 +32,7 @@ describe('the service reads the input of a URL in the metadata of a seller', () 
       expect(http(value)).toBe('input must be an object')
   })
 
-  test('the examples in the described input of a URL must be objects', () => {
+  test('the examples in the description of an HTTP request must be objects', () => {
     for (const part of ['queryParams', 'pathParams', 'headers']) {
       expect(http({ method: 'GET', [part]: { a: 1 } })).toBeNull()
       for (const wrong of ['a', null, 7])
@@ -40,7 +40,7 @@ describe('the service reads the input of a URL in the metadata of a seller', () 
     }
   })
 
-  test('the described input of a URL may have a body only if the HTTP method allows a body', () => {
+  test('the description of an HTTP request may have a body only if the HTTP method allows a body', () => {
     for (const method of ['POST', 'PUT', 'PATCH']) {
       expect(http({ method, body: {} })).toBeNull()
       expect(http({ method, bodyType: 'json' })).toBeNull()
@@ -52,7 +52,7 @@ describe('the service reads the input of a URL in the metadata of a seller', () 
         )
   })
 
-  test('the body in the described input of a URL is a text for the body type text, and otherwise an object', () => {
+  test('the body in the description of an HTTP request is a text for the body type text, and otherwise an object', () => {
     const method = 'POST'
     for (const more of [
       ...[{ bodyType: 'text', body: 'a' }, { bodyType: 'json', body: {} }, { bodyType: 'text' }],
@@ -73,7 +73,7 @@ describe('the service reads the input of a URL in the metadata of a seller', () 
     )
   })
 
-  test('the described input of a URL may have schemas only for its own parts (such as queryParams)', () => {
+  test('the description of an HTTP request may have schemas only for its own parts (such as queryParams)', () => {
     const method = 'GET'
     const schema = { queryParams: {}, pathParams: true, headers: {}, body: {} }
     expect(http({ method, schema })).toBeNull()
@@ -82,19 +82,19 @@ describe('the service reads the input of a URL in the metadata of a seller', () 
     expect(http({ method, schema: 7 })).toBe('input.schema must be an object')
   })
 
-  test('the described input of a URL may have a path template such as /weather/:city', () => {
+  test('the description of an HTTP request may have a path template such as /weather/:city', () => {
     expect(http({ method: 'GET', routeTemplate: '/weather/:city' })).toBeNull()
     expect(http({ method: 'GET', routeTemplate: '/a/../b' })).toBe(
       'input.routeTemplate must begin with / and hold no .., no :// and no blanks, as in /weather/:city',
     )
   })
 
-  test('the described input of a URL has no unknown member', () => {
+  test('the description of an HTTP request has no unknown member', () => {
     expect(http({ method: 'GET', query: {}, other: {} })).toBe('input must not hold "query"')
     expect(http({ inputSchema: {} })).not.toBeNull()
   })
 
-  test('the described input of a URL has at most about 2,048 characters of JSON, nested at most 20 levels deep', () => {
+  test('the description of an HTTP request has at most about 2,048 characters of JSON, nested at most 20 levels deep', () => {
     const longest = 'x'.repeat(2_048 - '{"method": "POST", "body": {"a": ""} }'.length - 20)
     expect(http({ method: 'POST', body: { a: longest } })).toBeNull()
     expect(http({ method: 'POST', body: { a: 'x'.repeat(2_048) } })).toBe(
@@ -106,17 +106,17 @@ describe('the service reads the input of a URL in the metadata of a seller', () 
   })
 })
 
-describe('the service reads the input of an MCP tool in the metadata of a seller', () => {
+describe('the service accepts a seller’s description of an MCP tool’s arguments only if each of its parts is valid', () => {
   const inputSchema = { type: 'object' }
 
-  test('the described input of an MCP tool must have a schema', () => {
+  test('the description of an MCP tool’s arguments must have a schema', () => {
     expect(mcp({ inputSchema })).toBeNull()
     for (const wrong of [undefined, null, true, 'object'])
       expect(mcp({ inputSchema: wrong })).toBe('input.inputSchema must be an object')
     expect(mcp({ method: 'GET' })).toBe('input.inputSchema must be an object')
   })
 
-  test('the described input of an MCP tool may have a description of at most 450 characters', () => {
+  test('the description of an MCP tool may have at most 450 characters', () => {
     expect(mcp({ inputSchema, description: 'x'.repeat(450) })).toBeNull()
     expect(mcp({ inputSchema, description: 'x'.repeat(451) })).toBe(
       'input.description must be at most 450 characters',
@@ -124,7 +124,7 @@ describe('the service reads the input of an MCP tool in the metadata of a seller
     expect(mcp({ inputSchema, description: 7 })).toBe('input.description must be a text')
   })
 
-  test('the described input of an MCP tool may have a transport and an example', () => {
+  test('the description of an MCP tool’s arguments may have a transport and an example', () => {
     for (const transport of ['streamable-http', 'sse'])
       expect(mcp({ inputSchema, transport, example: { city: 'Lima' } })).toBeNull()
     expect(mcp({ inputSchema, transport: 'stdio' })).toBe(
@@ -133,13 +133,13 @@ describe('the service reads the input of an MCP tool in the metadata of a seller
     expect(mcp({ inputSchema, example: 'Lima' })).toBe('input.example must be an object')
   })
 
-  test('the described input of an MCP tool has no unknown member', () => {
+  test('the description of an MCP tool’s arguments has no unknown member', () => {
     expect(mcp({ inputSchema, method: 'GET' })).toBe('input must not hold "method"')
   })
 })
 
-describe('the service reads the output in the metadata of a seller', () => {
-  test('the described output may have a type of at most 64 characters, an example and a schema', () => {
+describe('the service accepts a seller’s description of the response only if each of its parts is valid', () => {
+  test('the description of a response may have a type of at most 64 characters, an example and a schema', () => {
     for (const value of [{}, { example: null }, { type: 'x'.repeat(64), example: 7, schema: true }])
       expect(output(value)).toBeNull()
     expect(output({ type: 'x'.repeat(65) })).toBe('output.type must be at most 64 characters')

@@ -12,7 +12,7 @@ const header = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('
 const seen = (challenge: unknown) => readSeen(header(challenge))
 const seenOf = (resource: unknown) => seen({ resource })
 
-describe('the service reads the extension `bazaar` of a seller', () => {
+describe('the service reads the extension `bazaar` of a seller, and ignores an invalid extension', () => {
   test('the extension bazaar in a seller’s 402 response is read with its info and its schema', () => {
     expect(readBazaar({ ...BAZAAR, unknown: 1 })).toEqual(BAZAAR)
   })
@@ -83,7 +83,7 @@ describe('the service reads the extension `bazaar` of a seller', () => {
   })
 })
 
-describe('the service reads the metadata in a header `PAYMENT-REQUIRED`', () => {
+describe('the service reads the metadata in a header `PAYMENT-REQUIRED`, and ignores invalid parts of them', () => {
   test('the metadata from a seller’s PAYMENT-REQUIRED header are empty if the header is absent or no JSON object in base64', () => {
     expect(readSeen(undefined)).toEqual({})
     for (const value of ['', 'no base64', Buffer.from('{').toString('base64')])

@@ -7,7 +7,7 @@ import {
   isWord,
 } from '../../../../shared/till/bazaar/words.ts'
 
-describe('the service checks a word in the metadata of an endpoint', () => {
+describe('a name or tag in an endpoint’s metadata is refused unless it is a short ASCII text', () => {
   test('a name or tag in an endpoint’s metadata has 1 to 32 characters of printable ASCII', () => {
     for (const word of ['a', ' ', '~', 'Weather: rain & sun', 'x'.repeat(32)])
       expect([word, isWord(word)]).toEqual([word, true])
@@ -21,7 +21,7 @@ describe('the service checks a word in the metadata of an endpoint', () => {
   })
 })
 
-describe('the service reads the tags of an endpoint', () => {
+describe('the service keeps at most five different tags of an endpoint', () => {
   test('an endpoint’s tags keep their order, and of tags that differ only in letter case the first is kept', () => {
     expect(distinctTags(['Rain', 'RAIN', 'rain', 'sun'])).toEqual(['Rain', 'sun'])
     expect(distinctTags(['Rain', 'sun', 'RAIN', 'wind', 'rain'])).toEqual(['Rain', 'sun', 'wind'])
@@ -40,7 +40,7 @@ describe('the service reads the tags of an endpoint', () => {
   })
 })
 
-describe('the service checks the URL of an icon', () => {
+describe('the icon of an endpoint is refused unless its URL is short and public', () => {
   const NO_URL = 'be an http or https URL of ASCII characters'
   const NO_HOST = 'name a host, and no IP address'
 
@@ -89,7 +89,7 @@ describe('the service checks the URL of an icon', () => {
   })
 })
 
-describe('the service checks the template of a path', () => {
+describe('a path template of an endpoint is refused unless it is short and leads nowhere else', () => {
   /** Percent-encodes the percent signs of a text the given number of times more. */
   const encoded = (text: string, times: number) => text.replaceAll('%', `%${'25'.repeat(times)}`)
 

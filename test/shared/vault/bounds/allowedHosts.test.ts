@@ -136,7 +136,7 @@ describe('a text does not count as an allowed host', () => {
   ])('%s', (_name, text) => expect(parseAllowedHost(text)).toBeNull())
 })
 
-describe('the service finds the hosts that a credential may reach', () => {
+describe('the hosts that a credential may reach come from its list of hosts, or else from its address', () => {
   test('a credential may reach only the hosts in its list, even if the list is empty and the credential has an address', () => {
     expect(effectiveHosts(['a.example'], { uri: 'https://b.example/' })).toEqual(['a.example'])
     expect(effectiveHosts([], { uri: 'https://b.example/' })).toEqual([])

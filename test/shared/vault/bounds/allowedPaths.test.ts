@@ -6,7 +6,7 @@ import {
   parseAllowedPath,
 } from '../../../../shared/vault/bounds/allowedPaths.ts'
 
-describe('the service reads an allowed path of a credential', () => {
+describe('an allowed path of a credential is read in its normal form, and a malformed path is refused', () => {
   test.each([
     ['/', '/'],
     ['/v1', '/v1'],
@@ -35,7 +35,7 @@ describe('the service reads an allowed path of a credential', () => {
   })
 })
 
-describe('the service computes the common part of two allowed paths', () => {
+describe('if two lists allow different paths, the common part allows only what both allow', () => {
   test('the common part of two allowed paths is the narrower path', () => {
     expect(meetPaths('/v1', '/v1/charges')).toBe('/v1/charges')
     expect(meetPaths('/v1/charges', '/v1')).toBe('/v1/charges')
@@ -44,13 +44,13 @@ describe('the service computes the common part of two allowed paths', () => {
     expect(meetPaths('/v1', '/v1')).toBe('/v1')
   })
 
-  test('two allowed paths have no common part if neither path is inside the other', () => {
+  test('if neither of two allowed paths is inside the other, no path is allowed by both', () => {
     expect(meetPaths('/v1', '/v2')).toBeNull()
     expect(meetPaths('/v1', '/v10')).toBeNull()
   })
 })
 
-describe('the service compares the path of a request with the allowed paths', () => {
+describe('a request’s path is allowed only if it lies within an allowed path', () => {
   const allowed = (path: string, entries = ['/v1', '/v2/x']) => isAllowedPath(entries, path)
 
   test('a request’s path is allowed if the first segments of the path equal an allowed path', () => {

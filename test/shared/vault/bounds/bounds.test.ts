@@ -1,6 +1,7 @@
 /**
- * Generates lists of paths and of placements (allowed places) for a secret, and compares each decision of the service
- * with the decision of a naive model. A narrower list must not allow any use of a secret that the wider list forbids.
+ * Generates lists of paths, and lists of the request parts in which a secret may be used. Compares each decision of the
+ * service with the decision of a naive model. A narrower list must not allow any use of a secret that the wider list
+ * forbids.
  */
 import { expect, test } from 'bun:test'
 import {
@@ -70,7 +71,7 @@ test(`for ${LISTS} random lists of allowed paths, the narrower of two lists allo
   )
 })
 
-test(`for ${LISTS} random lists of a secret’s allowed places, the narrower of two lists allows no place that the wider list forbids`, () => {
+test(`for ${LISTS} random lists of the request parts that may hold a secret, the narrower list allows no part that the wider list forbids`, () => {
   const places = ['basic', 'body', 'header:authorization', 'header:x-a', 'query:q', 'json:/a']
   const more = ['json:/a/b', 'form:a', 'form:user[password]', 'path:/bot', 'json:/@a']
   const fields = ['key', 'password']

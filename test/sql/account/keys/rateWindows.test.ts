@@ -31,7 +31,7 @@ const startOf = async (subject: string): Promise<number | undefined> => {
   return rows[0]?.window_start.getTime()
 }
 
-test('after a rate limit window ends, the count starts again with the weight of the next request', async () => {
+test('after a rate limit window ends, the next request begins a new count with its own weight', async () => {
   await countRequests(pool, 'prj_a', 190)
   await shift('prj_a', -1)
   const before = (await startOf('prj_a'))!
@@ -51,7 +51,7 @@ test('the weights of the requests in one rate limit window add up', async () => 
   expect(resetsAt.getTime()).toBe((await startOf('prj_b'))! + 60_000)
 })
 
-test('a request that waits over the turn of a minute counts in the rate limit window of the new minute', async () => {
+test('a request that waits past the end of a minute counts in the rate limit window of the new minute', async () => {
   await countAuthFailure(pool, '192.0.2.1')
   await shift('ip:192.0.2.1', 1)
   const start = await startOf('ip:192.0.2.1')

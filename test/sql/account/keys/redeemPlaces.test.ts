@@ -1,6 +1,6 @@
 /**
- * Tests that a redeem call without a new payment gives back its place in the rate limit for a later payment of the same
- * minute.
+ * Tests that a redeem call without a new payment does not use up the rate limit. Its slot (one counted call) becomes
+ * free for a later payment of the same minute.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { countRequests } from '../../../../sql/account/keys/rateWindows.ts'
@@ -30,7 +30,7 @@ const endMinute = (projectId: string) =>
     [`${projectId}%`],
   )
 
-test('payments can use the places in the rate limit that other calls of the same project have given back', async () => {
+test('payments can use the slots of the rate limit that other calls of the same project have released', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_a')
   for (let n = 0; n < 3; n++) await free('prj_a', resetsAt)
@@ -41,7 +41,7 @@ test('payments can use the places in the rate limit that other calls of the same
   expect(await takePlace(pool, 'prj_b', resetsAt)).toBeNull()
 })
 
-test('if a call finds no free place in the rate limit, the places that are given back later stay for other payments', async () => {
+test('if a call finds no free slot in the rate limit, the slots that are released later stay free for other payments', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_d')
   const takeMany = async () => {
@@ -58,7 +58,7 @@ test('if a call finds no free place in the rate limit, the places that are given
   expect(await takeMany()).toBe(1)
 })
 
-test('a call gives back no place of another minute, and unused places end with their minute', async () => {
+test('a call releases no slot of another minute, and unused slots expire with their minute', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_c')
   await free('prj_c', new Date(resetsAt.getTime() - 60_000))
@@ -71,7 +71,7 @@ test('a call gives back no place of another minute, and unused places end with t
   expect(await takePlace(pool, 'prj_c', resetsAt)).toEqual({ remaining: 0, resetsAt })
 })
 
-test('a payment whose minute is over needs no place of that minute, and counts in the new minute', async () => {
+test('a payment whose minute is over uses no slot of that minute, and counts in the new minute', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_e')
   const before = new Date(resetsAt.getTime() - 60_000)

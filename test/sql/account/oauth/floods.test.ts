@@ -51,7 +51,7 @@ test('an OAuth app that registered within the last hour is not replaced by a new
   expect(await findRegisteredClient(database.pool, 'flood1')).not.toBeNull()
 })
 
-test('if two networks register as many OAuth apps as there is room for, apps of other networks can still register and stay', async () => {
+test('if two networks register as many OAuth apps as the table may hold, apps of other networks can still register and stay', async () => {
   const early = await register('Early', '198.51.100.1')
   await fillClients('30 minutes', 2)
   const late = await register('Late')

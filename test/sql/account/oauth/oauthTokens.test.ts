@@ -52,7 +52,7 @@ const ENDINGS: [string, (grant: Grant) => Promise<unknown>][] = [
   ],
 ]
 
-describe('the service exchanges an authorization code for tokens', () => {
+describe('the service exchanges an authorization code for tokens only once, and not after its expiry', () => {
   test('an authorization code can be exchanged for tokens with the scopes and the resource of its OAuth grant', async () => {
     const grant = await newGrant()
     const { access, refresh: second, ...rest } = await tokensOf(grant)
@@ -119,7 +119,7 @@ describe('the service exchanges an authorization code for tokens', () => {
   })
 })
 
-describe('the service checks an OAuth access token', () => {
+describe('the service accepts an OAuth access token only while the token and its grant are valid', () => {
   test('an access token is valid for an hour, but not longer than its OAuth grant', async () => {
     const left = async (id: string) =>
       (
@@ -220,7 +220,7 @@ describe('the service checks an OAuth access token', () => {
   })
 })
 
-describe('the service exchanges a refresh token for new tokens', () => {
+describe('the service exchanges a refresh token for new tokens, and ends the grant if a thief uses the old one', () => {
   test('a refresh token that is used again within a minute gives new tokens again, because the first response may have been lost', async () => {
     const grant = await newGrant()
     const { refresh: token } = await tokensOf(grant)
@@ -245,7 +245,7 @@ describe('the service exchanges a refresh token for new tokens', () => {
       )
     await rotated(55)
     expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
-    // A second use of the grant less than a minute after the first does not change the stored time.
+    // A second use of the OAuth grant less than a minute after the first use does not change the stored time.
     await rotated(61)
     expect(await refresh(grant, token)).toBe('invalid_grant')
     expect(await isValid(access)).toBe(false)
@@ -283,7 +283,7 @@ describe('the service exchanges a refresh token for new tokens', () => {
   })
 })
 
-describe('the service revokes OAuth tokens and grants', () => {
+describe('a revoked OAuth token, or a token of an ended grant, is refused', () => {
   test('the revocation of an access token invalidates only this token', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)

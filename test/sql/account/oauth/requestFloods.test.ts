@@ -80,7 +80,7 @@ test('if many networks with few requests for consent fill the table, a new reque
   expect(await gone()).toEqual([1, 2])
 })
 
-test('an open request for consent is not replaced by a request of another network within three minutes', async () => {
+test('if the table of requests for consent is full, several new requests at the same time are all stored', async () => {
   await fill(10_000, '2 minutes 50 seconds')
   expect(await ask('203.0.113.1')).toBeNull()
   expect(await gone()).toEqual([])

@@ -40,13 +40,13 @@ const stored = async (ids: string[]) =>
     )
   ).rows.map(({ id }) => id)
 
-test('a sign-in begins although 5,000 earlier sign-ins are expired or ended', async () => {
+test('a sign-in can begin although 5,000 earlier sign-ins are expired or ended, because these do not count', async () => {
   await fill(5_000, 'asked', '-1 minute')
   await fill(5_000, 'failed', '5 minutes')
   expect(await begin()).toBeString()
 })
 
-test('while 5,000 recent sign-ins of many networks are in progress, only a person who is signed in can begin another', async () => {
+test('while 5,000 recent sign-ins of many networks are in progress, only a person who is already signed in can begin a sign-in', async () => {
   await fill(4_999, 'open', '9 minutes')
   expect(await begin()).toBeString()
   expect(await begin()).toBeNull()
@@ -109,7 +109,7 @@ test('at most 50,000 sign-ins are stored, even if all of them have ended', async
   expect((await count('done'))! + (await count('failed'))! + (await count('asked'))!).toBe(50_000)
 })
 
-test('the result of a sign-in can be taken once, and an unfinished sign-in has no result', async () => {
+test('the result of a sign-in can be read only once, and an unfinished sign-in has no result', async () => {
   await fill(1, 'done', '5 minutes')
   await fill(1, 'open', '5 minutes')
   const take = (id: string) => takeSignIn(database.pool, id)

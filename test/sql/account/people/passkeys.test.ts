@@ -42,7 +42,7 @@ const stored = async (...numbers: number[]) =>
     )
   ).rows.map(({ n }) => n)
 
-test('a browser that requests a passkey challenge gets one of 20,000 places, and must wait if all are taken', async () => {
+test('at most 20,000 passkey challenges are stored, and a browser must wait if all of them are in use', async () => {
   await using service = await startTestService({
     smtp: false,
     workers: false,
@@ -63,7 +63,7 @@ test('a browser that requests a passkey challenge gets one of 20,000 places, and
   expect(await count(pool)).toBe(CHALLENGES_MAX)
 })
 
-test('while 20,000 recent passkey challenges of many networks are stored, only a person who is signed in gets another', async () => {
+test('while 20,000 recent passkey challenges of many networks are stored, only a person who is signed in gets a new challenge', async () => {
   await fill(CHALLENGES_MAX - 1, '4 minutes')
   expect(await store('last')).toBe(true)
   expect(await store('too many')).toBe(false)

@@ -70,7 +70,7 @@ async function signedIn(personId: string): Promise<number[]> {
   return [rows[0].sessions, rows[0].links]
 }
 
-describe('the service adds a person', () => {
+describe('a new person is stored only with a free email address and existing projects', () => {
   test('a new person has the given name, role and projects', async () => {
     const other = await newProject(pool)
     const person = await add({ name: 'Ann', role: 'viewer', projectIds: [project, other] })
@@ -105,7 +105,7 @@ describe('the service adds a person', () => {
   })
 })
 
-describe('the service changes a person', () => {
+describe('a change of a person replaces only the given fields, and a new email address ends the person’s sessions', () => {
   test('a change of a person who does not exist changes nothing', async () => {
     audited = []
     expect(await change(UNKNOWN, { name: 'Eve' })).toBeNull()
@@ -162,7 +162,7 @@ describe('the service changes a person', () => {
   })
 })
 
-describe('the service removes a person', () => {
+describe('a person can be removed once, but not the first operator', () => {
   test('a person can be removed only once, and the audit log has one entry for the removal', async () => {
     const person = await add()
     audited = []

@@ -1,6 +1,6 @@
 /**
- * Tests that a request for a sign-in mail ends once, and that strangers who fill the table of requests prevent nobody’s
- * sign-in.
+ * Tests that a request for a sign-in mail is completed only once, and that strangers who fill the table of requests
+ * prevent nobody’s sign-in.
  */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { askSignInMail, recordSignInMail } from '../../../../sql/account/people/signInMails.ts'
@@ -67,7 +67,7 @@ test('if all 20,000 stored requests are younger than ten minutes, only a known b
   ])
 })
 
-test('a request above the limit of its email address replaces no other request', async () => {
+test('a request for a sign-in mail above the limit of its email address replaces no other request', async () => {
   const email = 'owner1@corp.example'
   for (let n = 0; n < 10; n++) await ask(email)
   await fill('flood', 19_990, '30 minutes')

@@ -8,7 +8,7 @@ import { createTestDatabase } from '../../../support/database/database.ts'
 import { HOOK, KEYRING } from '../../../support/events/eventRows.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 
-test('a request that began before its project was deleted stores nothing in the project', async () => {
+test('a request that began before its project was deleted stores no row in the project', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)

@@ -57,7 +57,7 @@ const link = (approvalId: string, address: string) =>
 const addressesOf = async (approvalId: string) => (await findNotice(pool, approvalId))?.addresses
 const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'agent', requestId: 'r' })
 
-describe('the service announces a mail that waits for approval', () => {
+describe('the service announces a mail that waits for approval only once, and only while it waits', () => {
   test('a mail that waits for approval is announced to the project once, and its expiry is scheduled', async () => {
     const [approval, other] = [await hold(), await hold()]
     expect([await announceHeld(pool, approval), await announceHeld(pool, approval)]).toEqual([
@@ -86,7 +86,7 @@ describe('the service announces a mail that waits for approval', () => {
   })
 })
 
-describe('the service notifies the people who may approve a waiting mail', () => {
+describe('the approver and the owners of a project get one notification about each mail that waits for approval', () => {
   test('the notification about a waiting mail goes to the approver and to the owners of the project, once to each of them', async () => {
     const approval = await hold('Ada@Owner.example')
     await addOwner(approval.projectId, BOB)
@@ -116,7 +116,7 @@ describe('the service notifies the people who may approve a waiting mail', () =>
     expect(await findNotice(pool, 'apr_none')).toBeNull()
   })
 
-  test('a repeated notification about a waiting mail goes only to addresses that still need it, at the planned time', async () => {
+  test('a repeated run of the notification job sends a notification only to addresses that have not got one', async () => {
     const [approval, other] = [await hold(), await hold()]
     await addOwner(approval.projectId, EVE)
     for (const address of [ADA, EVE]) await link(approval.id, address)
@@ -132,7 +132,7 @@ describe('the service notifies the people who may approve a waiting mail', () =>
     expect(await findNotice(pool, approval.id)).toBeNull()
   })
 
-  test('if no further attempt is planned, the notifications of this approval request end, but not those of other requests', async () => {
+  test('if the job that notifies approvers makes no more attempts, its notifications end, but not those of other approval requests', async () => {
     const [approval, other] = [await hold(), await hold()]
     await link(approval.id, ADA)
     await dropJobs(pool)

@@ -94,7 +94,7 @@ async function knownTo({ projectId }: Held): Promise<string[]> {
   return rows.map(({ recipient }) => recipient)
 }
 
-describe('an owner approves a mail', () => {
+describe('an approval of a mail releases exactly the approved bytes', () => {
   test('an approval releases the mail at once with the approved bytes, and the audit log names the owner', async () => {
     const held = await hold()
     expect(await jobAt(held)).toBeNull()
@@ -218,7 +218,7 @@ describe('an owner approves a mail', () => {
   })
 })
 
-describe('an owner rejects a mail', () => {
+describe('a rejected mail is never sent, and the agent gets the owner’s reason', () => {
   test('a rejection ends a waiting mail with the owner’s reason, and the agent is told', async () => {
     const held = await hold()
     const { kind, approval } = (await decide(held, { state: 'rejected', reason: 'too dear' }))!
@@ -252,7 +252,7 @@ describe('an owner rejects a mail', () => {
   })
 })
 
-describe('an approval request accepts a decision of the owner', () => {
+describe('the first decision of an owner about an approval request counts, until the request expires', () => {
   const REJECT = { state: 'rejected', reason: null } as const
   const EXPIRE = { state: 'expired' } as const
 
@@ -319,7 +319,7 @@ describe('an approval request accepts a decision of the owner', () => {
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('a decision about a mail and the further work of the caller succeed or fail together in one transaction', async () => {
+  test('a decision about a mail and the other database changes of the caller succeed or fail together in one transaction', async () => {
     const note =
       ({ projectId }: Held): Within =>
       async (db) => {
@@ -345,7 +345,7 @@ describe('an approval request accepts a decision of the owner', () => {
   })
 })
 
-describe('an agent withdraws its mail that waits for approval', () => {
+describe('an agent can withdraw its mail that waits for approval until the owner decides', () => {
   test('after the agent has withdrawn a mail, the owner can no longer decide about it', async () => {
     const held = await hold()
     const agent = { ...actorOf(held.projectId), keyPrefix: 'agent' }

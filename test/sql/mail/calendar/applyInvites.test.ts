@@ -112,7 +112,7 @@ async function newCalendar() {
 const STRANGER = { from: ['eve@evil.example'] }
 const UNPROVEN = { authentication: { aligned: false, internal: false } as never }
 
-describe('the service applies a calendar request of the organizer', () => {
+describe('only a newer calendar request of the proven organizer changes an event', () => {
   test('an organizer’s invitation creates a calendar event, and only a later version of the invitation changes it', async () => {
     const { take, events } = await newCalendar()
     expect(await take(invite())).toBe('new')
@@ -168,7 +168,7 @@ describe('the service applies a calendar request of the organizer', () => {
   })
 })
 
-describe('the service keeps the response of the project to an invitation', () => {
+describe('the project’s answer to an invitation stays valid until the time or the rule of the event changes', () => {
   test('the project’s answer to an invitation stays if the time stays, and must be given again if time or rule change', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
@@ -221,7 +221,7 @@ describe('the service keeps the response of the project to an invitation', () =>
   })
 })
 
-describe('the project’s own answers to an invitation arrive in another order', () => {
+describe('if the project’s own answers to an invitation arrive in another order, the newest answer counts', () => {
   const own = (state: 'accepted' | 'declined' | 'tentative', changes: Partial<ReadInvite> = {}) =>
     invite({ method: 'REPLY', attendees: guest(state, INBOX), ...changes })
   const at = (second: number) => `2031-01-01T00:00:0${second}.000Z`
@@ -277,7 +277,7 @@ describe('the project’s own answers to an invitation arrive in another order',
   })
 })
 
-describe('the service applies a cancellation of a calendar event', () => {
+describe('a cancellation of a calendar event ends the event, even if the cancellation arrives first', () => {
   test('a cancellation ends the event and its changed instances, and the calendar is empty afterwards', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
@@ -299,7 +299,7 @@ describe('the service applies a cancellation of a calendar event', () => {
   })
 })
 
-describe('the service applies an invitation that leaves out the start of its event', () => {
+describe('a cancellation or an answer that leaves out the start of its event is applied to the known event', () => {
   const untimed = { start: null, end: null } as const
 
   test('a cancellation without a start time ends the event or the instance that it names', async () => {
@@ -364,8 +364,8 @@ describe('the service applies an invitation that leaves out the start of its eve
   })
 })
 
-describe('the service applies a change of a recurring event', () => {
-  test('a change of a recurring event removes instances that came from strangers, and keeps instances from the proven organizer', async () => {
+describe('a change of a recurring event keeps or drops its changed instances and its answers', () => {
+  test('a change of a recurring event removes instances that strangers announced, and keeps instances of the proven organizer', async () => {
     const { take, events } = await newCalendar()
     await take(invite({ recurrenceId: time(9, 3).at, sequence: 5 }), STRANGER)
     await take(invite({ recurrenceId: time(9, 4).at, sequence: 5 }))
@@ -395,7 +395,7 @@ describe('the service applies a change of a recurring event', () => {
   })
 })
 
-describe('the service applies the response of an attendee', () => {
+describe('the answer of an attendee counts only if the attendee is proven and invited', () => {
   const OWN = { organizer: { address: INBOX, name: null }, attendees: guest() }
   const FROM = { from: [GUEST] }
 

@@ -31,7 +31,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-describe('the calendar lists instances of events', () => {
+describe('the calendar of a project lists its event instances in pages, each in its newest version', () => {
   const page = (
     projectId: string,
     [from, to]: readonly [from: number, to: number],
@@ -206,7 +206,7 @@ describe('the calendar lists instances of events', () => {
   })
 })
 
-describe('an invitation finds its event in the calendar', () => {
+describe('an invitation is matched to the calendar event with the same UID and organizer', () => {
   const invite = (changes: object = {}) =>
     ({
       uid: 'event-1',
@@ -271,7 +271,7 @@ test('each new version of a project’s own event raises its sequence number, an
   expect(await revise(projectId, 'unknown', null)).toBeNull()
 })
 
-test('a refused version of a project’s own event is taken back, unless a later version exists', async () => {
+test('if a new version of a project’s own event is refused, the event returns to its earlier version, unless a later version exists', async () => {
   const projectId = await newProject(pool)
   const uid = 'undone'
   const stored = async () =>

@@ -55,7 +55,7 @@ const instance = (day: number, local = `day ${day}`) => ({
   local,
 })
 
-describe('the service puts an event into the calendar', () => {
+describe('a single event has an instance in the calendar only if the project has accepted it', () => {
   test.each([
     ['an accepted event has one instance', { answer: 'accepted' }, 1],
     ['a tentatively accepted event has one instance', { answer: 'tentative' }, 1],
@@ -86,7 +86,7 @@ describe('the service puts an event into the calendar', () => {
   )
 })
 
-describe('a run of the job takes an event whose instances are due', () => {
+describe('a job run claims an event whose instances must be computed, and no other run gets the same event meanwhile', () => {
   test('a job run takes only due events of its own project, the longest due first', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     const due = (ms: number, of = projectId) =>
@@ -99,13 +99,13 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect(taken.map((one) => one?.row)).toEqual([first, second, undefined])
   })
 
-  test('if a job run claims twice, it gets the same event again, and another run gets this event only after ten seconds', async () => {
+  test('if a job run asks twice for an event, it gets the same event again, and another run gets this event only after ten seconds', async () => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
     const claim = randomUUID()
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 1 })
     expect(await take(projectId)).toBeNull()
-    // Even if another event is due, the same claim still gets its earlier event.
+    // Even if another event is due, the same job run still gets its earlier event.
     const waiting = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(DAY_MS) })
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 2 })
     expect(await take(projectId)).toMatchObject({ row: waiting, tries: 1 })
@@ -149,7 +149,7 @@ describe('a run of the job takes an event whose instances are due', () => {
     expect((await runAt()).getTime()).toBeLessThanOrEqual(Date.now())
   })
 
-  test('no job is due for events without a time of computing, or with a next computing in half a year', async () => {
+  test('no job is due for events that need no new instances, or whose instances must be computed only in half a year', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await newEvent(pool, projectId, { source: 'rule', expand_at: later(180 * DAY_MS) })
     await newEvent(pool, projectId, { source: 'rule', expand_at: null })
@@ -185,7 +185,7 @@ describe('a run of the job takes an event whose instances are due', () => {
   })
 })
 
-describe('a run of the job stores the instances of an event', () => {
+describe('a job run replaces the stored instances of its event', () => {
   const taken = async (projectId: string, changes = {}) => {
     const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
     const due = (await take(projectId))!

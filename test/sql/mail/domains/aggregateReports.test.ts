@@ -59,7 +59,7 @@ test('at most 2,000 mail reports (DMARC or TLS) are stored in a day', async () =
   expect(await store({ reportId: 'id-2' })).toBe('stored')
 })
 
-test('even if too many unproven mail reports arrive, there is still room for proven reports on the same day', async () => {
+test('even if too many unproven mail reports arrive, proven reports are still stored on the same day', async () => {
   await fill(500, '23 hours')
   await pool.query('update aggregate_reports set is_proven = false')
   expect(await store({ isProven: false })).toBe('full')

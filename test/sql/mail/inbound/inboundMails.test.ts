@@ -43,7 +43,7 @@ const isRawKept = async (sourceKey: string) =>
   (await pool.query('select from raw_mails where source_key = $1', [sourceKey])).rowCount === 1
 const rawIdOf = async (inboundId: string) => (await row(pool, 'inbound_mails', inboundId)).raw_id
 
-describe('the service moves a spooled mail into the inboxes', () => {
+describe('a spooled mail (accepted, but not yet in PostgreSQL) is stored once in each active inbox', () => {
   test('if a mail in the spool (disk queue) is moved to the database twice, it is stored once', async () => {
     const projectId = await newProject(pool)
     const mail = spooled([await addressOf(pool, projectId)])
@@ -72,7 +72,7 @@ describe('the service moves a spooled mail into the inboxes', () => {
   })
 })
 
-describe('the service finds and discards an inbound mail', () => {
+describe('the service finds an inbound mail until it is processed, and deletes the bytes of a discarded mail', () => {
   test('an inbound mail can be found until it is processed or its project is deleted', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [open, orphan] = (await takeIn(pool, [one, two])) as [string, string]
@@ -115,7 +115,7 @@ describe('the service finds and discards an inbound mail', () => {
   })
 })
 
-describe('the service keeps and deletes the raw bytes of a mail', () => {
+describe('the raw bytes of a mail are deleted only after the last message that needs them', () => {
   test('the raw bytes of a mail are kept as long as an inbox shows the mail, and are deleted with its last message', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const raw = rawMail()
@@ -146,7 +146,7 @@ describe('the service keeps and deletes the raw bytes of a mail', () => {
     expect(await readRaw(pool, rawId)).toContain('Subject')
   })
 
-  test('if the two inboxes that need the raw bytes of a mail release them at the same time, the bytes are deleted', async () => {
+  test('if both inboxes that need the raw bytes of a mail delete the mail at the same time, the bytes are deleted', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const ids = await takeIn(pool, [one, two])
     const rawId = await rawIdOf(ids[0]!)

@@ -63,7 +63,7 @@ const suppressedOf = async ({ projectId }: Sent) =>
 const verp = ({ inbox, projectId, messageId }: Sent, recipient = TO[0]!) =>
   bounceAddress(KEYS, inbox, { projectId, messageId, recipient })
 
-describe('a relay’s report belongs to a copy of a sent message', () => {
+describe('a relay’s report is recorded only for the sent copy that it names', () => {
   test.each<[name: string, clues: (sent: Sent) => Partial<RelayReport>]>([
     ['the id of the relay', ({ relayId }) => ({ relayIds: ['unknown-1', relayId] })],
     [

@@ -35,7 +35,7 @@ const idsOf = async (projectId: string): Promise<string[]> => {
   return rows.map(({ message_id }) => message_id)
 }
 
-describe('the service stores an inbound mail once', () => {
+describe('an inbound mail is stored as a message only once', () => {
   test('if another job run has already stored an inbound mail, the mail is not stored again', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
@@ -68,7 +68,7 @@ describe('the service stores an inbound mail once', () => {
   })
 })
 
-describe('the service recognises a message that arrives again', () => {
+describe('if a message arrives again, each inbox still shows it only once', () => {
   test('if a message arrives a second time, the inbox shows it once, and its second raw copy is deleted', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail({ id: 'twice@example.com' })
@@ -117,7 +117,7 @@ describe('the service recognises a message that arrives again', () => {
   })
 })
 
-describe('the service keeps each Message-ID of an inbox unique', () => {
+describe('each message of an inbox has a unique Message-ID', () => {
   test('if an inbox already has a Message-ID, the new message gets the next free Message-ID of the inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     await receive(pool, two, rawMail({ id: 'x.1@example.com' }))
@@ -125,7 +125,7 @@ describe('the service keeps each Message-ID of an inbox unique', () => {
     expect(await idsOf(one)).toEqual(['<x@example.com>', '<x.1@example.com>', '<x.2@example.com>'])
   })
 
-  test('if many messages share a Message-ID, a further message gets a random number after eight attempts', async () => {
+  test('if many messages share a Message-ID, the next message gets a random number in its Message-ID after eight attempts', async () => {
     const projectId = await newProject(pool)
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)
@@ -164,7 +164,7 @@ describe('the service keeps each Message-ID of an inbox unique', () => {
   })
 })
 
-describe('the service puts a message into a thread', () => {
+describe('a message joins the thread that it answers, and otherwise starts a thread', () => {
   test('a reply joins the thread of its nearest ancestor message in the inbox', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'far@example.com' }))
@@ -209,7 +209,7 @@ describe('the service puts a message into a thread', () => {
       interval,
     ])
 
-  test('a reply without References finds its thread by the subject and the participants for 30 days', async () => {
+  test('a reply without a References header finds its thread by the subject and the participants for 30 days', async () => {
     const [first, reply] = [{ subject: 'Invoice' }, { subject: 'Re: Invoice' }]
     expect(await joins(first, reply)).toBe(true)
     expect(await joins(first, reply, age('29 days'))).toBe(true)

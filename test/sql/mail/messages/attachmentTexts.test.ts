@@ -1,4 +1,7 @@
-/** Tests how the text of an attachment is recorded: once, with the codes, links and events that follow from the text. */
+/**
+ * Tests how the text of an attachment is recorded: once, together with the codes, links and events that the text
+ * causes.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
 import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
@@ -75,7 +78,7 @@ const jobsOf = async (projectId: string) => {
 const newEvents = async ({ projectId }: Found) =>
   (await eventsOf(pool, projectId)).filter((type) => type !== 'message.received')
 
-describe('the service records the text of an attachment', () => {
+describe('the text of an attachment is recorded once, and becomes searchable with its message', () => {
   test('the text of an attachment is recorded once, and only under its own attachment and message', async () => {
     const found = await received(['att_1', 'att_2'])
     const other = await received(['att_1'], found.projectId)
@@ -193,7 +196,7 @@ describe('the service records the text of an attachment', () => {
   })
 })
 
-describe('an attachment adds codes and links to its message', () => {
+describe('codes and links in an attachment are added to its message', () => {
   test('of the codes in a message’s attachments, only the first that is found sends an event', async () => {
     const found = await received(['att_1', 'att_2', 'att_3'])
     await record(found, { links: [link('https://a.example/')] })
@@ -233,7 +236,7 @@ describe('an attachment adds codes and links to its message', () => {
   })
 })
 
-describe('the database refuses a value that an attachment contains', () => {
+describe('if the database refuses a value of an attachment, only this attachment is recorded as failed', () => {
   /** Makes an invitation whose organizer is too long for the calendar. */
   const tooLong = (): ReadInvite => {
     const [invite] = readCalendar(Buffer.from(calendarFile()), Date.now())
@@ -287,7 +290,7 @@ describe('the database refuses a value that an attachment contains', () => {
     expect(rows).toEqual([])
   })
 
-  test('an error other than a refused value leaves all attachments waiting', async () => {
+  test('if recording attachments fails with an error that is not about a refused value, all of them stay waiting', async () => {
     const found = await received(['att_1', 'att_2'])
     const outcomes = ['att_1', 'att_2'].map((attachmentId) =>
       outcomeOf(found.row, { attachmentId }),

@@ -195,7 +195,10 @@ test('the deletion of a message and a concurrent reply in the same thread do not
   expect((await threadOf(threadRow)).message_count).toBe(2)
 })
 
-/** Reads what a reply to the message of row `first` has left: the used quota, the approval request and the jobs. */
+/**
+ * Reads what is still stored about a reply to the message of row `first`: the used quota, the approval request and the
+ * jobs.
+ */
 async function traceOf(projectId: string, messageId: string, first: string) {
   const message = await messageOf(pool, projectId, messageId)
   const { rows } = await pool.query(

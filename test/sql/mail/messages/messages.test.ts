@@ -65,8 +65,8 @@ const labelsOf = async (projectId: string, n: number) =>
   (await findMessage(pool, projectId, `<m${n}@example.com>`))?.labels
 const LABELLED = [[], ['x'], ['x', 'received']]
 
-describe('the service lists the messages of an inbox', () => {
-  test('a page of messages continues after its cursor, and tells whether further messages follow', async () => {
+describe('the messages of an inbox are listed in pages, within the requested time and labels', () => {
+  test('a page of messages continues after its cursor, and tells whether more messages follow', async () => {
     const projectId = await inbox(3)
     for (let n = 0; n < 3; n++) await label(projectId, n, ['x'])
     for (const labels of LABELLED) {

@@ -58,7 +58,7 @@ const take = async (projectId: string, claim: string = randomUUID()) =>
   (await takePendingTexts(pool, projectId, { claim, limit: 1 }))[0] ?? null
 const ago = (ms: number) => new Date(Date.now() - ms)
 
-describe('each run of the job that reads attachments claims one attachment', () => {
+describe('each run of the job that reads attachments claims one attachment that no other run is reading', () => {
   test('a job run claims the oldest waiting attachment of its project that no other run is reading', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await waiting(other)
@@ -93,7 +93,7 @@ describe('each run of the job that reads attachments claims one attachment', () 
     expect(await take(projectId)).toBeNull()
   })
 
-  test('if a job run claims twice, it gets the same attachment again, even if an older attachment is waiting', async () => {
+  test('if a job run asks twice for an attachment, it gets the same attachment again, even if an older attachment is waiting', async () => {
     const projectId = await newProject(pool)
     const older = await waiting(projectId, 'held')
     const row = await waiting(projectId)
@@ -104,7 +104,7 @@ describe('each run of the job that reads attachments claims one attachment', () 
     expect(await take(projectId)).toMatchObject({ messageRow: older, tries: 1 })
   })
 
-  test('two minutes after a job run claimed an attachment, another run may claim it', async () => {
+  test('two minutes after a job run claimed an attachment, another job run may claim it', async () => {
     const [early, late] = [await newProject(pool), await newProject(pool)]
     await waiting(early, 'queued', { claimed_at: ago(1.9 * MINUTE_MS) })
     const row = await waiting(late, 'queued', { claimed_at: ago(2.1 * MINUTE_MS) })
@@ -126,7 +126,7 @@ describe('each run of the job that reads attachments claims one attachment', () 
   })
 })
 
-describe('a job run claims small attachments of one message together', () => {
+describe('a job run claims several small attachments of one message together', () => {
   const SMALL = 4096
   /** Stores a sent message with attachments of the given sizes, which no job has read yet. */
   async function withFiles(projectId: string, sizes: readonly number[]): Promise<string> {
@@ -187,7 +187,7 @@ describe('a job run claims small attachments of one message together', () => {
     expect(taken.toSorted()).toEqual([['att_1'], ['att_2'], ['att_3']])
   })
 
-  test('if a job run claims several attachments twice, it gets the same attachments again', async () => {
+  test('if a job run asks twice for attachments, it gets the same attachments again', async () => {
     const projectId = await newProject(pool)
     await withFiles(projectId, [1, 1, 1])
     const claim = randomUUID()
@@ -210,7 +210,7 @@ describe('a job run claims small attachments of one message together', () => {
   })
 })
 
-describe('the service decides when it reads the next attachment of a project', () => {
+describe('the next attachment of a project is read as soon as it is due and within the daily limits', () => {
   const at = async (projectId: string, limits = UNLIMITED as Parameters<typeof nextTextAt>[2]) =>
     (await nextTextAt(pool, projectId, limits))?.getTime()
   const read = (projectId: string, { bytes = 0, cpuMs = 0, days = 0 }) =>

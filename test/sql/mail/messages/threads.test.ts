@@ -25,7 +25,7 @@ const MINUTE = 60_000
 const START = Date.now() - 60 * MINUTE
 const at = (minute: number) => new Date(START + minute * MINUTE)
 
-describe('the service shows and labels a thread', () => {
+describe('a thread shows and labels its own messages only', () => {
   /** Makes a thread of a sent message and the replies to it, oldest first. */
   async function conversation(answers: number) {
     const sent = await newSent(pool)
@@ -109,7 +109,7 @@ describe('the service shows and labels a thread', () => {
   })
 })
 
-describe('the service lists the threads of an inbox', () => {
+describe('the threads of an inbox are listed in pages, each thread once', () => {
   const subjects = (threads: { subject: string }[]) => threads.map(({ subject }) => subject)
   const page = (
     projectId: string,

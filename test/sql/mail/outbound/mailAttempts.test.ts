@@ -1,4 +1,7 @@
-/** Tests the attempts to send an outbound mail: only the newest attempt is recorded, and each part of it once. */
+/**
+ * Tests the attempts to send an outbound mail: only the newest attempt is recorded, and each group of its recipients
+ * once.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { insertInboundMails } from '../../../../sql/mail/inbound/inboundMails.ts'
@@ -66,7 +69,7 @@ const storeRaw = async () => {
   return rows[0].id as string
 }
 
-describe('the service records two overlapping attempts to send a mail', () => {
+describe('if two attempts to send a mail overlap, only the newer attempt decides how the mail ends', () => {
   test('if two attempts to send a mail overlap, the older attempt is not recorded', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
@@ -101,7 +104,7 @@ describe('the service records two overlapping attempts to send a mail', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'queued' })
   })
 
-  test('the service records each finished attempt to send a mail only once', async () => {
+  test('the result of a finished attempt to send a mail is recorded only once', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const mail = await begin(pool, sent)
@@ -123,8 +126,8 @@ describe('the service records two overlapping attempts to send a mail', () => {
   })
 })
 
-describe('the service records one part of an attempt to send a mail', () => {
-  test('the record of one part of a sending attempt changes only its recipients, and the attempt continues', async () => {
+describe('the result for some recipients of an attempt is recorded before the attempt ends', () => {
+  test('recording the result for some recipients of an attempt changes only these recipients, and the attempt continues', async () => {
     const to = ['a@one.example', 'b@two.example', 'c@three.example']
     const sent = await newSent(pool, { to })
     const neighbour = await newSent(pool, { to })
@@ -160,7 +163,7 @@ describe('the service records one part of an attempt to send a mail', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('the record of the last part of a sending attempt completes the mail, and other mails still wait', async () => {
+  test('recording the result for the last recipients of an attempt completes the mail, and other mails still wait', async () => {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId })
     await pool.query(

@@ -20,7 +20,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const LATER = new Date(Date.now() + 3_600_000)
 
-describe('the service begins an attempt to send a mail', () => {
+describe('an attempt to send a mail begins with the recipients that are due', () => {
   test('a sending attempt begins only if the mail is due and its project is not deleted', async () => {
     const done = await newSent(pool)
     await recordSent(pool, await begin(pool, done))
@@ -62,7 +62,7 @@ describe('the service begins an attempt to send a mail', () => {
     expect((await begin(pool, sent)).due).toHaveLength(1)
   })
 
-  test('a sending attempt knows the recipients whose next attempts are due later', async () => {
+  test('an attempt to send a mail gets also the list of recipients whose next attempts are due later', async () => {
     const sent = await newSent(pool, { to: ['a@example.com', 'b@example.com'] })
     const at = new Date(Date.now() + 300_000)
     await pool.query(
@@ -75,7 +75,7 @@ describe('the service begins an attempt to send a mail', () => {
     expect(later).toEqual([{ address: 'b@example.com', attempts: 3, at }])
   })
 
-  test('a sending attempt knows which of its recipients are suppressed, but only by its own project', async () => {
+  test('an attempt to send a mail gets the list of its recipients that its own project has suppressed', async () => {
     const sent = await newSent(pool, { to: ['A@example.com', 'b@example.com'] })
     const neighbour = await newProject(pool)
     await pool.query(
@@ -89,7 +89,7 @@ describe('the service begins an attempt to send a mail', () => {
     ])
   })
 
-  test('a sending attempt knows which of its recipients’ domains are verified mail domains of the service', async () => {
+  test('an attempt to send a mail gets the list of its recipients’ domains that are verified mail domains of the service', async () => {
     for (const [domain, status] of [
       ['verified.example', 'verified'],
       ['claimed.example', 'pending'],
@@ -106,7 +106,7 @@ describe('the service begins an attempt to send a mail', () => {
   })
 })
 
-describe('the service stores the composed bytes of a message', () => {
+describe('the composed bytes of a message are stored once, and all attempts send these bytes', () => {
   const keep = (messageRow: string, text: string) =>
     keepComposed(pool, [
       { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text), blob: null },

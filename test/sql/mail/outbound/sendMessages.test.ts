@@ -40,7 +40,7 @@ const usedBy = async (projectId: string) =>
   (await pool.query('select used from send_quotas where project_id = $1', [projectId])).rows[0]
     ?.used
 
-describe('the service accepts the message of a send intent', () => {
+describe('a send intent (a request to send mail) becomes a message in its thread, unless the project or the thread is deleted', () => {
   test('a message for a deleted project or thread is refused', async () => {
     const [live, gone] = [await newSent(pool), await newSent(pool)]
     const { id } = await threadOf(live.threadRow)
@@ -117,7 +117,7 @@ describe('the service accepts the message of a send intent', () => {
   })
 })
 
-describe('the service applies the idempotency key of a send intent', () => {
+describe('a send intent (a request to send mail) takes its idempotency key once', () => {
   test('the first mail in a batch with an idempotency key takes the key, and another project can use the same key', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
@@ -127,7 +127,7 @@ describe('the service applies the idempotency key of a send intent', () => {
     expect((await findSent(pool, two, 'k'))?.sent.answer).toEqual({ hash: 3 })
   })
 
-  test('an idempotency key expires after a day and can be taken again', async () => {
+  test('after a day an idempotency key expires, and a new send request may use the key', async () => {
     const projectId = await newProject(pool)
     await accept([keyed(projectId, 'k', 1)])
     const age = (interval: string) =>
@@ -170,7 +170,7 @@ describe('the service applies the idempotency key of a send intent', () => {
   })
 })
 
-describe('the service sends a draft once', () => {
+describe('a draft is sent only once, in the version that the request names', () => {
   const sentFrom = (projectId: string, draft: SendIntent['draft']) =>
     newIntent(projectId, { draft })
   const newDraft = async (projectId: string): Promise<{ id: string; version: number }> => {
@@ -216,7 +216,7 @@ describe('the service sends a draft once', () => {
   })
 })
 
-describe('the service enforces the send quota of a project', () => {
+describe('a project can send to as many recipients a day as its send quota allows', () => {
   const to = (projectId: string, count: number) =>
     newIntent(projectId, { to: Array.from({ length: count }, (_, n) => `a${n}@example.com`) })
 

@@ -110,7 +110,7 @@ const age = (projectId: string, interval: string) =>
     [projectId, interval],
   )
 
-describe('the service builds a leaf of the search index', () => {
+describe('a leaf (part of the search index) is built as soon as enough messages are stored', () => {
   test(`a leaf (part of the search index) is built from ${LEAF_MESSAGES} short messages, and not from fewer`, async () => {
     const projectId = await newInbox(pool)
     await store(projectId, Array<Given>(LEAF_MESSAGES - 1).fill({ bytes: 1 }))
@@ -230,7 +230,7 @@ test('only one process at a time builds the search index of a project, and other
   expect(await buildSegments(pool, projectId)).toBe('leaf')
 })
 
-describe('the service merges neighbouring segments of the search index', () => {
+describe('sixteen neighbouring segments of the search index are merged into one', () => {
   const sized = (...sizes: number[]) => {
     let leaf = 0
     return sizes.map((size) => {
@@ -316,7 +316,7 @@ describe('the service merges neighbouring segments of the search index', () => {
   })
 })
 
-describe('the service checks each segment of the search index weekly', () => {
+describe('the weekly check of the search index removes the words of deleted messages', () => {
   test('a segment of the search index is checked seven days after its last check', async () => {
     const projectId = await newInbox(pool)
     await store(projectId, [{ words: ['a'] }])

@@ -38,7 +38,8 @@ const wanted = (projectId: string, change: Partial<Wanted> & { typed?: string } 
 
 type Reader = typeof pendingCandidates
 /**
- * Returns for each batch the row numbers of its messages, and its time limit in seconds after START.
+ * Returns for each batch the row numbers of its messages, and in seconds after START the time that bounds the times of
+ * all later messages.
  */
 async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
   const found: { rows: number[]; bound: number }[] = []
@@ -47,7 +48,7 @@ async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
   return found
 }
 
-describe('a search gets the pending messages, which are in no segment of the search index', () => {
+describe('a search reads the pending messages, which are in no segment of the search index, in batches', () => {
   /**
    * Stores pending messages, which are in no segment of the search index yet. Their rows have the numbers 1, 2, 3 and
    * so on.
@@ -130,7 +131,7 @@ describe('a search gets the pending messages, which are in no segment of the sea
   })
 })
 
-describe('a search gets the messages in segments of the search index', () => {
+describe('a search reads only those messages of index segments that may match', () => {
   type Leaf = { leaf: number; rows: number[]; since?: number; until?: number; words?: string[] }
   /**
    * Stores a segment of the search index. All messages of a leaf contain the given words, and their time is the number

@@ -22,7 +22,7 @@ type Given = {
   second: number
   subject?: string
   labels?: string[]
-  /** Lists the kinds of content that the message has, such as a one-time code. */
+  /** Lists the types of content that the message has, such as a one-time code. */
   has?: readonly Kind[]
   isSent?: boolean
 }

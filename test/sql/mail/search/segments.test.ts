@@ -187,7 +187,7 @@ test('a few long messages fill a leaf of the search index, because a search must
   await expectAllFound(projectId)
 })
 
-test('deleted messages get no place in a leaf (part of the search index)', async () => {
+test('deleted messages are not stored in a leaf (part of the search index)', async () => {
   const projectId = await newInbox(pool)
   const rows = await store(projectId, many(projectId, 240))
   await pool.query('delete from messages where row = any ($1::bigint[])', [rows.slice(20)])

@@ -56,7 +56,7 @@ async function newAsked() {
   }
 }
 
-describe('a payment waits for the approval of its owner', () => {
+describe('a payment that waits for its owner is made only after the owner approved exactly its terms', () => {
   test('a payment that waits for its owner has one approval request, which is valid for the time that the project sets', async () => {
     const { ask, approvals, purchase, projectId } = await newAsked()
     expect(await purchase()).toMatchObject({
@@ -137,7 +137,7 @@ describe('a payment waits for the approval of its owner', () => {
     expect((await purchase()).state).toBe('waiting')
   })
 
-  test('if a check in the transaction of the decision fails, the payment stays undecided', async () => {
+  test('if a check in the transaction of the owner’s decision fails, the payment stays undecided', async () => {
     const { decide, purchase } = await newAsked()
     const within = () => Promise.reject(new Error('no passkey'))
     await expect(decide(APPROVED, { within })).rejects.toThrow('no passkey')

@@ -54,7 +54,7 @@ test.each<[name: string, end: PurchaseEnd, withOffer: boolean]>([
   },
 )
 
-test('an end that presupposes a signature does not change an unsigned purchase', async () => {
+test('if a run ends a purchase on the assumption that its payment is signed, a purchase without a signature stays unchanged', async () => {
   const { end, read } = await purchase({ isSigned: false })
   const before = await read()
   await end('signed', { state: 'unknown', reason: 'expired' })
@@ -63,7 +63,7 @@ test('an end that presupposes a signature does not change an unsigned purchase',
   expect(await read()).toMatchObject({ state: 'refused', reason: 'no_chain', money: null })
 })
 
-test('if a seller took a stopped payment, the request is sent again, even if the taking is recorded at the same moment', async () => {
+test('if a seller collected a stopped payment, the request is sent again, even if the collection is recorded at the same moment', async () => {
   const { id } = await purchase({ isSigned: true })
   await pool.query(`update purchases set cancel_signature = '0x1' where id = $1`, [id])
   expect(await startSend(pool, id, keyring)).toBe('stopped')
@@ -76,7 +76,7 @@ test('if a seller took a stopped payment, the request is sent again, even if the
   expect(started).toMatchObject({ sends: 2 })
 })
 
-test('a payment whose amount is free again is not sent again', async () => {
+test('a payment is not sent again after its reserved amount is available again', async () => {
   const { id } = await purchase({ isSigned: true })
   await pool.query(`update purchases set money = 'released' where id = $1`, [id])
   expect(await startSend(pool, id, keyring)).toBeNull()

@@ -34,8 +34,8 @@ async function paidBefore(prices: bigint[], places: PaidPlace[] = [PLACE]) {
 }
 
 /**
- * Makes the record of earlier payments for a place (host, path, tool and payee) with the given last payment and base
- * price.
+ * Makes the record of earlier payments to one payee (with its host, path and tool), with the given last payment and
+ * base price.
  */
 async function remembered(lastAtomic: bigint, base: { atomic: bigint; at: Date }) {
   const before = await paidBefore([])
@@ -43,7 +43,7 @@ async function remembered(lastAtomic: bigint, base: { atomic: bigint; at: Date }
   return before
 }
 
-describe('the service finds the hosts and payees that a project knows', () => {
+describe('a purse knows a host or payee only after it has paid there', () => {
   test('before its first payment, a project knows no host and no payee', async () => {
     const before = await paidBefore([])
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
@@ -61,7 +61,7 @@ describe('the service finds the hosts and payees that a project knows', () => {
     expect(places.map(before.payeeIsKnown)).toEqual([true, false, false, true])
   })
 
-  test('a payment that nobody collected does not make its host and payee known, and does not count for the base price', async () => {
+  test('a payment that no seller has collected does not make its host and payee known, and does not count for the base price', async () => {
     const purse = await newPurse(pool, keyring)
     const [taken, cancelled] = [await purse.wanted(1_000n), await purse.wanted(2_000n, OTHER_PAYEE)]
     const approved = 'update purchases set approved_hash = $2 where id = $1'
@@ -84,13 +84,13 @@ describe('the service finds the hosts and payees that a project knows', () => {
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
-  test('a payment makes its host and payee known to the next payments in the same group', async () => {
+  test('the first payment of a group makes its host and payee known to the later payments of the group', async () => {
     const before = await remembered(1_000n, { atomic: 1_000n, at: new Date() })
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([true, true])
   })
 })
 
-describe('the service finds the base price of a path', () => {
+describe('the base price of a path is the lowest price that was paid there in the last 30 days', () => {
   const now = new Date()
 
   test('the base price of a path at the first payment is the price of this payment', async () => {

@@ -38,7 +38,7 @@ async function newPurchases(count: number) {
   return { projectId: purse.projectId, ids }
 }
 
-describe('the service lists purchases', () => {
+describe('the list of purchases contains only purchases of one project that match the filters', () => {
   test('a list of purchases contains one project’s purchases that match every filter, newest first', async () => {
     await newPurchases(1)
     const { projectId, ids } = await newPurchases(4)
@@ -72,7 +72,7 @@ describe('the service lists purchases', () => {
   })
 })
 
-describe('the service finds a purchase', () => {
+describe('a purchase is shown only to its own project, with its payment and refunds', () => {
   test('a purchase is found only in its own project', async () => {
     const [mine, other] = [await newPurchases(1), await newPurchases(1)]
     const find = (projectId: string, id: string) => findPurchase(pool, { projectId, id, keyring })
@@ -108,7 +108,7 @@ describe('the service finds a purchase', () => {
   })
 })
 
-describe('the service accepts a purchase', () => {
+describe('a purchase is accepted only for an existing project that has fewer than 500 open purchases', () => {
   test('a purchase is refused as busy if 500 purchases of its project are open, and one more is accepted below this limit', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.wanted(1n)
@@ -133,7 +133,7 @@ describe('the service accepts a purchase', () => {
   })
 })
 
-describe('the service sends a signed payment', () => {
+describe('a signed payment is sent only while its content is stored', () => {
   test('the service does not send a payment that is unsigned or whose content is deleted', async () => {
     const { ids } = await newPurchases(2)
     const [signed, unsigned] = ids as [string, string]

@@ -87,7 +87,7 @@ const expire = (projectId: string, count: number) =>
     [projectId, count],
   )
 
-test('a purse has a limited number of payments that sellers can still collect', async () => {
+test('a purse may have only a limited number of payments that sellers can still collect', async () => {
   const purse = await newPurse()
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
   await addCopies(purse.projectId, COLLECTABLE_MAX - 2)
@@ -97,7 +97,7 @@ test('a purse has a limited number of payments that sellers can still collect', 
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
 })
 
-test('expired payments of a purse whose amounts are not free yet have a separate limit', async () => {
+test('a purse may have only a limited number of expired payments whose amounts are still reserved', async () => {
   const purse = await newPurse()
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
   await addCopies(purse.projectId, OPEN_MAX - 2)
@@ -106,7 +106,7 @@ test('expired payments of a purse whose amounts are not free yet have a separate
   expect(await purse.reserve(group)).toEqual(['signed', 'refused too_many_open'])
 })
 
-test('a purse whose calls have used up the daily gas limit signs no payment until the next day', async () => {
+test('a purse whose cancellations and transfers have used up the daily gas limit signs no payment until the next day', async () => {
   const purse = await newPurse()
   const { pool } = database
   const reserved = async (dailyGas: number | null) =>

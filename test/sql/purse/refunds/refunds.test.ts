@@ -79,7 +79,7 @@ const kinds = async (paymentId: string, ...amounts: bigint[]) => {
   return found
 }
 
-describe('a seller records a refund that the seller pays by hand', () => {
+describe('refunds that a seller pays by hand never exceed the payment', () => {
   test('a refund that the seller sends by hand has the amount that the seller names, and goes to the payer', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, 4_000n, 'first')
@@ -166,14 +166,14 @@ describe('a seller records a refund that the seller pays by hand', () => {
     await refunded((await newSale()).id, 1_000n, 'key')
   })
 
-  test('a repeated refund request gets the first response, even if nothing more can be refunded', async () => {
+  test('a repeated refund request gets the first response, even if the whole payment is refunded meanwhile', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, PAYMENT, 'all')
     expect(await refunded(sale.id, PAYMENT, 'all')).toEqual(made)
   })
 })
 
-describe('a seller names the transaction of a refund', () => {
+describe('a seller can name the transaction of a refund by hand until the chain proves the transaction', () => {
   test('a refund transaction that the seller names is checked, and replaces a transaction that was refused', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
@@ -290,7 +290,7 @@ describe('a seller names the transaction of a refund', () => {
   })
 })
 
-describe('the service makes a refund out of the purse of the seller', () => {
+describe('a refund out of the seller’s purse is signed at once, within the balance and the gas of the day', () => {
   test('a refund from the purse is signed at once, and the purse must contain the amount', async () => {
     const sale = await newPurseSale(5_000n)
     expect(await kinds(sale.id, 5_001n)).toEqual(['insufficient_funds'])

@@ -67,7 +67,7 @@ const checks = async (endpointId: string) => {
   return rows.length
 }
 
-describe('a seller registers an endpoint with PUT', () => {
+describe('a PUT creates an endpoint, or changes the project’s endpoint with the same URL', () => {
   test('a PUT of an endpoint creates the endpoint with the given fields and queues its check', async () => {
     const metadata = { summary: 'Tides' } as NonNullable<EndpointChange['metadata']>
     const made = await put(await newProject(pool), {
@@ -138,7 +138,7 @@ describe('a seller registers an endpoint with PUT', () => {
   })
 })
 
-describe('a seller changes an endpoint', () => {
+describe('a change of an endpoint replaces only the fields that the request names', () => {
   test('a change of an endpoint with no fields changes nothing', async () => {
     const { change, endpoint, stored } = await newEndpoint({
       ...{ description: 'Tides', webhookUrl: HOOK, discoverable: false, openApiUrl: DOCUMENT },
@@ -208,7 +208,7 @@ describe('a seller changes an endpoint', () => {
   })
 })
 
-describe('the service reads the OpenAPI document of an endpoint', () => {
+describe('the metadata from an endpoint’s OpenAPI document are read again or dropped if the document’s URL changes', () => {
   const read = (id: string) =>
     pool.query(
       `update seller_endpoints set open_api_status = 'read', open_api_detail = 'as read',
@@ -255,7 +255,7 @@ describe('the service reads the OpenAPI document of an endpoint', () => {
   })
 })
 
-describe('a seller sets the webhook of an endpoint', () => {
+describe('the webhook of an endpoint keeps its secret until the seller replaces or removes the secret', () => {
   test('an endpoint’s webhook gets a secret with its first URL, and keeps this secret if the URL changes', async () => {
     const { change, secret } = await newEndpoint()
     expect(await secret()).toBeNull()
@@ -304,7 +304,7 @@ describe('a seller sets the webhook of an endpoint', () => {
   })
 })
 
-describe('the service aborts the pending deliveries of an endpoint', () => {
+describe('the pending webhook deliveries of an endpoint are aborted when the webhook is removed', () => {
   const deliver = async ({ projectId, id }: { projectId: string; id: string }) => {
     const event = { subjectId: null, event: 'payment.received', url: HOOK, body: Buffer.from('{}') }
     return (await createDelivery(pool, { projectId, to: { endpointId: id }, ...event })).id

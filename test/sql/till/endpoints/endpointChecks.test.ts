@@ -83,7 +83,7 @@ test('if an endpoint is deleted at the same time, no new check is made', async (
   )
 })
 
-test('if two requests for a challenge report an endpoint at once, one check is queued, and the second call waits for the rest of the pause', async () => {
+test('if two requests for a challenge report an endpoint at once, one check is queued, and the second call waits until the pause is over', async () => {
   const { id } = await newEndpoint()
   const hold = 'update seller_endpoints set check_provoked_at = clock_timestamp() where id = $1'
   const [restMs] = await whileHeld(pool, hold, [id], () => [provoke(id)])

@@ -60,7 +60,7 @@ const fill = (projectId: string, count: number, isDeleted = false) =>
     [projectId, count, isDeleted],
   )
 
-describe('the service limits and deletes the endpoints of a project', () => {
+describe('a project has a limited number of endpoints, and they are deleted with the project', () => {
   test('an endpoint is not stored if its project is deleted before or during the PUT request', async () => {
     const [gone, going] = [await newProject(pool), await newProject(pool)]
     await deleteProject(pool, gone, null)
@@ -108,7 +108,7 @@ describe('the service limits and deletes the endpoints of a project', () => {
   })
 })
 
-describe('the service finds and changes an endpoint', () => {
+describe('an endpoint can be found and changed only by its own project', () => {
   test('only the project that owns an endpoint can find, change and delete the endpoint, and no project can do so after the deletion', async () => {
     const [projectId, stranger] = [await newProject(pool), await newProject(pool)]
     const id = await newEndpoint(projectId)

@@ -1,4 +1,4 @@
-/** Tests that one statement for many sales finds the same rows as a separate statement for each sale. */
+/** Tests that one SQL statement for many sales finds the same rows as a separate statement for each sale. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'

@@ -29,8 +29,8 @@ const book = async ({ after = null, limit = 100, withPurse = true }: Given = {})
   listBookEntries(pool, { projectId, from: FROM, to: TO, after, limit, withPurse })
 const idsOf = async (given: Given = {}) => (await book(given)).map(({ id }) => id)
 
-describe('the service reads the account book', () => {
-  test('the account book of a period contains each kind of transfer from the start of the period until before its end', async () => {
+describe('the account book of a project contains all transfers of the requested period, in pages', () => {
+  test('the account book of a period contains each type of transfer from the start of the period until before its end', async () => {
     const kept: string[] = []
     for (const [n, time] of TIMES.entries()) {
       const payment = await settledAt(pool, projectId, time)

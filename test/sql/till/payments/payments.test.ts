@@ -55,7 +55,7 @@ test('a stored payment keeps the deployment data of the payer’s wallet', async
   expect((await findPayment(pool, await newPayment(pool)))?.deployment).toBeNull()
 })
 
-test('a payment identifier counts as taken if another payment of the same payer in the project has it and has not failed', async () => {
+test('a payment identifier counts as already used if another payment of the same payer in the project has it and has not failed', async () => {
   const paymentIdentifier = 'order-1'
   const claim = newClaim(await newProject(pool), { paymentIdentifier })
   const named = { ...claim, paymentIdentifier }
@@ -95,7 +95,7 @@ describe('the service finds the transaction of a payment', () => {
     expect(await hashOf(id)).toBe(first.hash)
   })
 
-  test('a failed payment has no transaction (null)', async () => {
+  test('a failed payment has no transaction, so the search returns null', async () => {
     const paymentId = await newPayment(pool)
     await newTransaction(pool, paymentId)
     const failure = { stage: 'settle', reason: 'insufficient_funds', detail: null } as const

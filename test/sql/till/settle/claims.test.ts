@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-describe('the service claims (reserves) the authorizations of payments', () => {
+describe('each payment authorization is claimed (reserved) only once, and only for an existing project', () => {
   test('no payment is claimed (reserved) for a deleted project', async () => {
     const gone = await newProject(pool)
     await deleteProject(pool, gone, null)
@@ -87,7 +87,7 @@ describe('the service claims (reserves) the authorizations of payments', () => {
   })
 })
 
-describe('the service grants access once for a settled payment', () => {
+describe('a settled payment grants access (lets the seller serve the resource) only once', () => {
   const grantOf = (
     paymentId: string,
     more: { projectId?: string; key?: WantedGrant['key'] } = {},
@@ -199,7 +199,7 @@ describe('the service grants access once for a settled payment', () => {
     expect(found).toEqual({ requestHash: Buffer.from('x'), result: grant.result })
   })
 
-  test('if two grants of one batch have the same key, one of their responses is stored', async () => {
+  test('if two granted payments of one batch have the same Idempotency-Key, only one of their responses is stored', async () => {
     const ids = [
       (await newSettled(pool, { projectId })).id,
       (await newSettled(pool, { projectId })).id,

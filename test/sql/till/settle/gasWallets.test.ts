@@ -60,7 +60,7 @@ const openOf = async (id: string) =>
   (await findOpenTransactions(pool, [id])).map(({ hash }) => hash)
 const nextOf = (of: WalletId) => syncWallet(pool, of, 0n)
 
-describe('a gas wallet assigns nonces', () => {
+describe('a gas wallet uses each nonce only once', () => {
   test('a gas wallet never assigns a nonce twice, and never a nonce that another program used', async () => {
     expect(await syncWallet(pool, wallet, 5n)).toBe(5n)
     expect(await syncWallet(pool, wallet, 3n)).toBe(5n)
@@ -86,7 +86,7 @@ describe('a gas wallet assigns nonces', () => {
   })
 })
 
-describe('a payment gets a transaction of a gas wallet', () => {
+describe('a payment gets only one transaction of a gas wallet at a time', () => {
   test('a payment gets only one transaction, even if two processes store a transaction for the payment at the same time', async () => {
     const id = await newPayment(pool)
     const asked = Promise.withResolvers<void>()
@@ -160,7 +160,7 @@ describe('a payment gets a transaction of a gas wallet', () => {
   })
 })
 
-describe('a gas wallet stores a transaction for an assigned nonce', () => {
+describe('a gas wallet stores a transaction only for a nonce that it has assigned', () => {
   const dearer = (paymentId: string | null, nonce: bigint, maxFeeWei = 200n) => ({
     ...signedFor(paymentId, nonce),
     maxFeeWei,

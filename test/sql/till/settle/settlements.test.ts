@@ -64,7 +64,7 @@ async function forEndpoint(webhookUrl: string | null): Promise<string> {
   return newPayment(pool, { projectId, matchKey: MATCH_KEY, resourceUrl: RESOURCE })
 }
 
-describe('the service records the settlement of a payment', () => {
+describe('the settlement of a payment is recorded once, with one event', () => {
   test('if two processes record the same settlement, only one event is sent', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
@@ -158,7 +158,7 @@ describe('the service records the settlement of a payment', () => {
   })
 })
 
-describe('the service records the failure of a payment', () => {
+describe('the failure of a payment is recorded only while the payment is not settled', () => {
   test('a failure of a settled payment is not recorded, and no event announces the failure', async () => {
     const { id } = await newSettled(pool)
     await fail(id)
@@ -175,7 +175,7 @@ describe('the service records the failure of a payment', () => {
   })
 })
 
-describe('the service records a mined transaction', () => {
+describe('a mined transaction voids the other transactions with its nonce', () => {
   test('a mined transaction voids the other transactions with the same wallet and the same nonce, and no other transactions', async () => {
     const [paid, other, elsewhere] = [
       await newPayment(pool),
@@ -222,7 +222,7 @@ describe('the service records a mined transaction', () => {
   })
 })
 
-describe('the service records a miss (a transaction that reverted or was displaced)', () => {
+describe('if a transaction is lost (reverted or displaced), its payment is queued again', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
   test('a recorded loss of a transaction (reverted or displaced) voids the transaction, counts once, and queues the payment again', async () => {
@@ -269,7 +269,7 @@ describe('the service records a miss (a transaction that reverted or was displac
   })
 })
 
-describe('the service postpones a payment', () => {
+describe('a payment is postponed only while it is verified and not yet settled', () => {
   const postpone = (ids: string[]) =>
     postponePayments(
       pool,

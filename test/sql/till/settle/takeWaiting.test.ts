@@ -1,5 +1,5 @@
 /**
- * Tests which waiting payments one settler (a worker that settles payments) takes, and which payments get separate
+ * Tests which waiting payments one settler (a worker that settles payments) claims, and which payments get separate
  * transactions.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
@@ -71,8 +71,8 @@ async function take({ own = [], grouped = ROOM, alone = ROOM }: Given = {}) {
 }
 const NOTHING = { taken: [], more: 0 }
 
-describe('a settler takes waiting payments', () => {
-  test('a waiting payment is taken once, and before its next time only its own settlement job takes it again', async () => {
+describe('a settler (a worker that settles payments) claims each waiting payment once', () => {
+  test('a waiting payment is claimed once, and before its next time only its own settlement job claims it again', async () => {
     const id = await waiting()
     expect(await take()).toEqual({ grouped: { taken: [id], more: 0 }, alone: NOTHING })
     expect(await take()).toEqual({ grouped: NOTHING, alone: NOTHING })
@@ -81,7 +81,7 @@ describe('a settler takes waiting payments', () => {
     expect((await take()).grouped.taken).toEqual([id])
   })
 
-  test('two settlement processes that take waiting payments at the same time take different payments', async () => {
+  test('two settlement processes that claim waiting payments at the same time claim different payments', async () => {
     const ids = [await waiting(), await waiting()]
     const client = await pool.connect()
     try {
@@ -108,7 +108,7 @@ describe('a settler takes waiting payments', () => {
     expect((await take()).grouped).toEqual({ taken: [other], more: 0 })
   })
 
-  test('a settlement process takes a payment whose transaction was displaced', async () => {
+  test('a settlement process claims a payment whose transaction was displaced', async () => {
     const id = await waiting()
     const { hash } = await open(id)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -116,7 +116,7 @@ describe('a settler takes waiting payments', () => {
     expect((await take()).grouped.taken).toEqual([id])
   })
 
-  test('projects take turns when waiting payments are taken, and each of several projects gets at most its part of a group', async () => {
+  test('waiting payments of several projects are claimed in rotation, and each project gets at most its part of a group', async () => {
     const [greedy, other] = [await newProject(pool), await newProject(pool)]
     const many: string[] = []
     for (let n = 0; n < 4; n++) many.push(await waiting({ projectId: greedy }))
@@ -149,7 +149,7 @@ describe('a settler takes waiting payments', () => {
   })
 })
 
-describe('more payments wait than one query reads', () => {
+describe('if more payments wait than one query reads, a settler reads them with several queries', () => {
   const room = { grouped: { most: 1, share: 1 }, alone: { most: 0, share: 0 } }
   const look = (after: WaitingCursor | null = null) =>
     takeWaiting(pool, { chainId, own: [], room, after, windowMax: 2 })
@@ -176,7 +176,7 @@ describe('more payments wait than one query reads', () => {
   })
 })
 
-describe('a payment gets a separate transaction', () => {
+describe('a marked payer’s payments get separate transactions for a day', () => {
   const lone = (id: string, chain: number, until: string) =>
     pool.query(
       `insert into lone_payers (chain_id, payer, until)
@@ -216,7 +216,7 @@ describe('a payment gets a separate transaction', () => {
       return rows.map(({ payer, hours }) => [payer, Math.round(hours)])
     }
     await keepAlone(pool, [])
-    // A payer may have several payments in one group, but must be marked only once.
+    // A payer may have several payments in one group, but must be marked for separate transactions only once.
     const payments = Array.from({ length: 20 }, () => ({ chainId, payer: PAYER }))
     await keepAlone(pool, [...payments, { chainId, payer: PAYER.toLowerCase() }])
     expect(await until()).toEqual([[PAYER.toLowerCase(), 24]])
@@ -254,7 +254,7 @@ describe('a payment gets a separate transaction', () => {
   })
 })
 
-describe('a settler checks the payments that it did not take', () => {
+describe('a settler (a worker that settles payments) reports the state of payments that it did not claim', () => {
   const HEAD_TIME = 1_000n
   const untaken = async (...ids: string[]) =>
     (await findUntaken(pool, ids, { chainId, headTime: HEAD_TIME })).map(({ id, state }) => [
@@ -262,7 +262,7 @@ describe('a settler checks the payments that it did not take', () => {
       state,
     ])
 
-  test('the reported state of a payment that was not taken follows from the state of its transaction', async () => {
+  test('the reported state of a payment that was not claimed follows from the state of its transaction', async () => {
     const sent = await waiting()
     await recordSends(pool, [{ hash: (await open(sent)).hash, error: null }], 1n)
     expect(await untaken(sent)).toEqual([[sent, 'sent']])
@@ -283,7 +283,7 @@ describe('a settler checks the payments that it did not take', () => {
     }
   })
 
-  test('the list of payments that were not taken leaves out ended payments, unknown payments and payments on another chain', async () => {
+  test('the list of payments that were not claimed leaves out ended payments, unknown payments and payments on another chain', async () => {
     const [settled, failed, elsewhere] = [await waiting(), await waiting(), await waiting()]
     await settle(pool, settled, newHash())
     await fail(failed)
@@ -292,7 +292,7 @@ describe('a settler checks the payments that it did not take', () => {
     expect(await untaken()).toEqual([])
   })
 
-  test('a postponed payment shows the time from which a settlement process may take the payment', async () => {
+  test('a postponed payment shows the time from which a settlement process may claim the payment', async () => {
     const id = await waiting()
     const at = new Date(Date.now() + 60_000)
     await pool.query('update payments set settle_after = $2 where id = $1', [id, at])

@@ -66,7 +66,7 @@ async function suspended(paymentId: string, payer: Address): Promise<void> {
 const isSuspended = async (payer: Address, of: Hex | null, chain = chainId) =>
   (await findSuspended(pool, chain, [{ payer, code: of }]))[0]
 
-describe('a wallet whose payment reverted must wait', () => {
+describe('after a wallet’s payment reverted, wallets with the same contract code must wait', () => {
   const lower = PAYER.toLowerCase() as Address
   test('after a revert, the reverting wallet and all wallets with the same contract code must wait, and no other wallet', async () => {
     await suspended((await open(PAYER)).id, PAYER)

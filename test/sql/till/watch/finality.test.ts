@@ -39,7 +39,7 @@ const takeBack = (paymentId: string, txHash: `0x${string}`) =>
   recordReorganised(pool, [{ paymentId, txHash }])
 const finalizedAt = async (id: string) => (await findPayment(pool, id))?.finalizedAt
 
-describe('the service lists the payments that are not final', () => {
+describe('the list of settled payments that are not final contains only payments on the requested chain', () => {
   test('the list of settled payments that are not yet final contains only payments on the requested chain', async () => {
     const [settled, takenBack, final] = [
       await newSettled(pool),
@@ -74,7 +74,7 @@ describe('the service lists the payments that are not final', () => {
   })
 })
 
-describe('the service records the finality of a payment', () => {
+describe('a settled payment is recorded as final only once', () => {
   test('a settled payment is recorded as final only once, and an unsettled payment is never recorded as final', async () => {
     const { id, txHash } = await newSettled(pool)
     const takenBack = await newSettled(pool)
@@ -91,7 +91,7 @@ describe('the service records the finality of a payment', () => {
   })
 })
 
-describe('the service records that the transaction of a payment moved to another block', () => {
+describe('if a payment’s transaction moves to another block, the new block is stored', () => {
   test('the new block of a settled payment is recorded only if the same transaction still settles the payment', async () => {
     const [settled, takenBack] = [await newSettled(pool), await newSettled(pool)]
     await takeBack(takenBack.id, takenBack.txHash)
@@ -110,7 +110,7 @@ describe('the service records that the transaction of a payment moved to another
   })
 })
 
-describe('the service records a chain reorganisation', () => {
+describe('a chain reorganisation makes the payments of the removed block pending again', () => {
   const stateOf = async (hash: string) => (await row(pool, 'chain_transactions', hash)).state
 
   test('a reorganisation makes the transaction of a payment open again, and queues the payment again', async () => {

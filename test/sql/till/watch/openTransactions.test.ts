@@ -85,7 +85,7 @@ test('a transaction counts as open only on its own chain, and only until a block
   expect(await hasOpenTransactions(pool, chainId)).toBe(true)
 })
 
-describe('the service finds a gap in the nonces of a gas wallet', () => {
+describe('the service finds a nonce of a gas wallet that no transaction uses, because such a gap blocks all later nonces', () => {
   test('a nonce counts as a gap if the gas wallet has assigned it, the chain has not used it, and no transaction is open for it', async () => {
     await storeElsewhere()
     await mine()

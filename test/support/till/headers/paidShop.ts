@@ -4,7 +4,10 @@ import { Purser } from '../../../../api/client/purser.ts'
 import type { Agent } from '../../service.ts'
 import { startTestTill, type TestTill } from '../till.ts'
 
-/** Starts a till (the seller’s part of the service) on the embedded devnet, with workers for webhooks and trials. */
+/**
+ * Starts a till (the seller’s part of the service) on the embedded devnet, with workers for webhooks and for trials
+ * (test purchases).
+ */
 export const startDevnetTill = (): Promise<TestTill> =>
   startTestTill({
     env: { RPC_URL: '', ALLOW_PRIVATE_NETWORKS: 'true' },

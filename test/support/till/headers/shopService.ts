@@ -69,8 +69,8 @@ export type ShopService = {
 }
 
 /**
- * Starts a service that grants each payment once. A second redeem call with the same idempotency key gets the grant
- * again, and a call with another key gets `duplicate_settlement`.
+ * Starts a service that accepts each payment once. A second redeem call with the same idempotency key gets the same
+ * response again, and a call with another key gets `duplicate_settlement`.
  */
 export function shopService(): ShopService {
   const granted = new Map<string, string | null>()

@@ -262,7 +262,7 @@ test('a mail from outside is labelled if its sender address is an address of an 
   })
 })
 
-test('mail from one inbox of the service to another inbox counts as internal', async () => {
+test('mail from one inbox of the service to another inbox is authenticated as internal', async () => {
   const colleague = await service.newAgent()
   await colleague.post('/v0/messages/send', {
     to: [agent.address],
@@ -468,7 +468,7 @@ test('the ARC chain of a mail is checked, unless hashing the body would cost too
   expect((await authenticated(await forwarded(endless))).arc).toBe('none')
 })
 
-describe('a domain may demand strict alignment (RFC 7489 §3.1)', () => {
+describe('if a domain demands strict alignment, only exactly this domain can prove the author (RFC 7489 §3.1)', () => {
   /** Checks a mail from a@strict.test with the given envelope sender, DKIM signer and DMARC record. */
   async function checked(signer: string | null, sender: string, record: string) {
     const message = write('a@strict.test')
@@ -546,7 +546,7 @@ test.each([
   },
 )
 
-describe('a forger exploits the ways in which the libraries read a mail', () => {
+describe('a forger cannot use the ways in which mail libraries read a mail to forge the author', () => {
   const VICTIM = 'boss@victim.test'
   /** Holds an SPF record that allows no host, so that only a signature can prove the victim. */
   const zone: Zone = {
@@ -565,7 +565,7 @@ describe('a forger exploits the ways in which the libraries read a mail', () => 
     return { from, ...authentication, isAligned }
   }
 
-  test('a signature of the author proves the author', async () => {
+  test('a DKIM signature by the author’s domain proves the author', async () => {
     const message = await signed(write(VICTIM), 'victim.test')
     expect(await judge(message)).toMatchObject({ dkim: 'pass', dmarc: 'pass', isAligned: true })
   })

@@ -53,7 +53,7 @@ async function returnTo(agent: Agent, raw: string, address = agent.address): Pro
 const suppressed = async (agent: Agent) =>
   (await agent.get('/v0/suppressions')).body.suppressions.map((one: any) => one.address)
 
-test('a bounce changes status, label and thread of the bounced message, blocks the recipient address, and sends an event', async () => {
+test('a bounce changes status, label and thread of the bounced message, suppresses the recipient, and sends an event', async () => {
   const agent = await service.newAgent()
   const { messageId, threadId, returnPaths } = await sent(agent, ['Ada@example.com'])
   const of: BounceOf = { messageId, recipient: 'ada@EXAMPLE.com', to: agent.address }
@@ -96,7 +96,7 @@ test('a bounce changes status, label and thread of the bounced message, blocks t
   expect(rows[2].data).toMatchObject({ messageId, threadId, labels: ['sent', 'bounced'] })
 })
 
-test('a bounce in the format of qmail, Exim, Exchange or Gmail marks the bounced message, and blocks further mail to the recipient', async () => {
+test('a bounce in the format of qmail, Exim, Exchange or Gmail marks the bounced message, and the recipient gets no more mail', async () => {
   const agent = await service.newAgent()
   for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
     const recipient = `${form.name.toLowerCase()}@example.com`
@@ -108,7 +108,7 @@ test('a bounce in the format of qmail, Exim, Exchange or Gmail marks the bounced
   expect(await suppressed(agent)).toHaveLength(4)
 })
 
-test('a temporary bounce, or a bounce because of a policy, does not block the recipient address', async () => {
+test('a temporary bounce, or a bounce because of a policy, does not suppress the recipient address', async () => {
   const agent = await service.newAgent()
   const cases: [Partial<BounceOf>, string][] = [
     [{ status: '4.4.7', said: '421 4.4.7 expired' }, 'bounced'],

@@ -60,7 +60,7 @@ test('a message that kills its parser, or takes too much time or memory, does no
   await expect(small.parse(pieces, { projectId: 'inbox' })).rejects.toThrow(/too much memory/)
 })
 
-test('inboxes take turns at the mail parser, so a flood of large mail to one inbox delays another inbox by one message at most', async () => {
+test('inboxes use the mail parser in rotation, so a flood of large mail to one inbox delays another inbox by one message at most', async () => {
   const parser = createMailParser('mail.test')
   const order: string[] = []
   const parse = async (inbox: string) => {

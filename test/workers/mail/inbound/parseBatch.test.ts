@@ -141,7 +141,7 @@ test('a parser batch stores replies, repeated mails and equal Message-IDs in the
   expect(threads.every(({ exact }) => exact)).toBe(true)
 })
 
-test('if its name server is silent or the database refuses it, a mail is moved out of its parser batch', async () => {
+test('if its name server is silent or the database refuses it, a mail leaves its parser batch and gets a separate job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -235,7 +235,7 @@ test('if a project is deleted while a batch of mails is parsed, only the mail of
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('many mails for one inbox use only one inbox’s part of the parser slots, and the other mails wait in one job', async () => {
+test('many mails for one inbox use only a part of the parser slots, and the other mails of this inbox wait in one job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]
@@ -245,7 +245,7 @@ test('many mails for one inbox use only one inbox’s part of the parser slots, 
     return trustingLookUp(name, type)
   }
   const { parse_batch: parse } = tasksOf(pool, lookUp, 2)
-  // Each mail of the flood is so large that it occupies half of a slot (place for a running job) of the parser.
+  // Each mail of the flood is so large that it occupies half of a parser slot (the memory for one running job).
   const text = 'x'.repeat(33_000)
   const flood = await arrive(
     pool,

@@ -43,7 +43,7 @@ type Pending = { filename: string; count: number; from: string }
  * Stores a message with an attachment that the reading job has not read yet.
  * @param read returns the content of the attachment.
  * @returns two functions: one runs the reading job, and the other returns the state of the attachment and allows
- * another run to take it.
+ * another run to claim it.
  */
 async function waiting(filename: string, read: () => Promise<Buffer>) {
   const { pool } = database
@@ -198,7 +198,7 @@ test.each([
   },
 )
 
-/** Sets a time above a quarter of a second, after which a run takes no further attachment. */
+/** Sets a time above a quarter of a second, after which a job run claims no more attachments. */
 const SLOW_MS = 260
 
 /** Holds contents for busy projects. Reading such a content waits until the test ends the wait. */
@@ -219,7 +219,7 @@ function gatedBlobs(isBusy: (projectId: string) => boolean) {
 }
 
 /**
- * Runs the reading job in a worker pool. The files of a busy project wait in their turn until the test ends this turn.
+ * Runs the reading job in a worker pool. Reading the files of a busy project waits until the test ends this wait.
  */
 async function startReader(busy: ReadonlySet<string>) {
   const { pool, url } = database
@@ -248,14 +248,14 @@ async function startReader(busy: ReadonlySet<string>) {
   return {
     /** Waits until the worker runs jobs of 16 projects, which is the maximum at the same time. */
     whenFull: () => waitFor('16 jobs in hand', async () => (await inHand()) === 16),
-    /** Waits until the job of a project runs and keeps its place, or until the worker has postponed it. */
+    /** Waits until the job of a project runs and keeps its job slot, or until the worker has postponed it. */
     whenDecided: (projectId: string) =>
       waitFor('the first look of the job', async () => {
         const job = (await jobs()).find(({ key }) => key === `read_attachments:${projectId}`)!
         return job.runs ? (await inHand()) === 16 : job.waits
       }),
     stateOf,
-    /** Ends `count` turns of busy projects. Stops early if the attachment of message `row` is read. */
+    /** Ends the reading of `count` files of busy projects. Stops early if the attachment of message `row` is read. */
     async endTurns(count: number, row: string | null = null): Promise<void> {
       const isRead = async () => row !== null && (await stateOf(row)) !== 'pending'
       for (let ended = 0; ; ended++) {
@@ -279,7 +279,10 @@ async function clear(): Promise<void> {
   await dropJobs(database.pool)
 }
 
-/** Stores files for sixteen projects, so that these projects take all places. Then ends some of their turns. */
+/**
+ * Stores files for sixteen projects, so that these projects occupy all job slots. Then ends the reading of some of
+ * their files.
+ */
 async function fillPlaces({ files, turns }: { files: number; turns: number }) {
   await clear()
   const busy = await Promise.all(Array.from({ length: 16 }, () => newProject(database.pool)))
@@ -291,7 +294,7 @@ async function fillPlaces({ files, turns }: { files: number; turns: number }) {
   return reader
 }
 
-test('a small file of a new project is read within three turns, although sixteen projects have a long backlog', async () => {
+test('a small file of a new project is read after at most three other files, although sixteen projects have a long backlog', async () => {
   const reader = await fillPlaces({ files: 20, turns: 16 })
   try {
     const projectId = await newProject(database.pool)
@@ -304,7 +307,7 @@ test('a small file of a new project is read within three turns, although sixteen
   }
 })
 
-test('a network that sends slow files to many projects delays the file of another network by at most three turns', async () => {
+test('a network that sends slow files to many projects delays the file of another network by at most three files', async () => {
   const reader = await fillPlaces({ files: 3, turns: 1 })
   try {
     const projectId = await newProject(database.pool)
@@ -317,7 +320,7 @@ test('a network that sends slow files to many projects delays the file of anothe
   }
 })
 
-test('jobs that find no place are queued again one after another, at most twenty per second', async () => {
+test('attachment jobs that find no free job slot are queued again one after another, at most twenty per second', async () => {
   const { pool } = database
   await clear()
   const { blobs, waitingReads } = gatedBlobs(() => true)

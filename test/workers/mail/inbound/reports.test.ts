@@ -157,7 +157,7 @@ test('a project cannot read aggregate reports, and the operator can read the rep
   expect([status, body.message]).toEqual([400, expect.stringContaining('days')])
 })
 
-test('the job that reads the reports of a deleted message does nothing', async () => {
+test('the job that reads aggregate reports does nothing if the message with the report was deleted', async () => {
   const { pool } = service.database
   const context = { pool, log: silentLog } as never
   const read = createReadReport(context, { blobs: noBlobs, mailDomain: D })

@@ -146,7 +146,7 @@ test('a large mail whose DNS answers have arrived does not wait for another mail
   await Promise.all(waiting)
 })
 
-test('slow mail to an inbox does not delay mail to the same inbox from an inbox of the service or from another network', async () => {
+test('mail whose sender has slow name servers does not delay mail to the same inbox from this service or from another network', async () => {
   const { asked, answer, lookUp } = slowLookUp()
   const { parse_inbound } = tasksOf(lookUp)
   const projectId = await newProject(pool)
@@ -166,7 +166,7 @@ test('slow mail to an inbox does not delay mail to the same inbox from an inbox 
   await Promise.all(waiting)
 })
 
-test('when a mail leaves its batch because of a silent name server, the check of its sender sends no further query', async () => {
+test('when a mail leaves its batch because of a silent name server, no more DNS queries are sent for the check of its sender', async () => {
   const { asked, answer, lookUp } = slowLookUp()
   const { parse_batch, parse_inbound } = tasksOf(lookUp)
   const projectId = await newProject(pool)
@@ -176,7 +176,7 @@ test('when a mail leaves its batch because of a silent name server, the check of
   await parse_batch({ inboundIds }, { attempt: 1 })
   const before = asked.length
   answer()
-  // This mail would have to wait behind a check that still waits for its turn.
+  // This mail would have to wait behind another sender check that still waits to run.
   const inboundId = await arrive(projectId, { subject: 'good' })
   await parse_inbound({ inboundId }, { attempt: 1 })
   expect(asked.length).toBe(before)

@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 type Options = {
-  /** Sets the time limit of the run. */
+  /** Sets the time limit of one run of the sending job. */
   runMaxMs?: number
   /** Maps a domain to the milliseconds until its next attempt is due. All other domains are due now. */
   laterInMs?: Record<string, number>
@@ -138,7 +138,7 @@ test('while one mail host hangs, a deferred recipient of another domain is tried
   await run
 })
 
-test('neither a recipient that is suppressed in the meantime nor a deleted mail is tried again in the same run', async () => {
+test('neither a recipient that is suppressed in the meantime nor a deleted mail is tried again in the same run of the sending job', async () => {
   for (const remove of [
     (sent: SentRow) =>
       pool.query(
@@ -225,7 +225,7 @@ test('a recipient whose next attempt becomes due while another mail host hangs i
   expect(lastOf(parts)).toBe(1)
 })
 
-test('after an hour a run makes no further attempts, so that it ends before the job queue starts the job a second time', async () => {
+test('after an hour a run of the sending job makes no more attempts, so that it ends before the job queue starts the job a second time', async () => {
   const held = Promise.withResolvers<void>()
   const startRun = async (options: Options) => {
     const tries = { count: 0 }

@@ -10,7 +10,7 @@ import { newKeyring } from '../../../support/purse/purseRows.ts'
 import { silentLog } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-test('lookups for a failed domain with silent name servers take two job slots, and its other mail waits without a slot', async () => {
+test('lookups for a failed domain with silent name servers occupy two job slots, and the other mail to this domain waits without a slot', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   await pool.query(

@@ -19,14 +19,14 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const MB = 1_000_000
 
-test('a project gets at most half of the memory that other projects leave, so that a further project still gets memory', () => {
+test('each project gets at most half of the memory that other projects leave free, so that one more project still gets memory', () => {
   const memory = new MailMemory(100 * MB)
   const granted: [string, MemoryTurn][] = []
   for (const project of ['a', 'a', 'a', 'a', 'b', 'b', 'b', 'c', 'c']) {
     const turn = memory.enter(project, 15 * MB)
     if (turn.granted) granted.push([project, turn])
   }
-  // Project a gets half of 100 MB, b gets half of the other 55 MB, and c gets the rest.
+  // Project a gets half of 100 MB, b gets half of the other 55 MB, and c gets all memory that is left.
   expect(granted.map(([project]) => project)).toEqual(['a', 'a', 'a', 'b', 'c'])
   const [[, first]] = granted as [[string, MemoryTurn]]
   if (first.granted) {
@@ -45,7 +45,7 @@ test('a small mail always gets memory, and a mail above the limit gets memory if
   expect(memory.enter('b', 256 * 1024).granted).toBe(true)
 })
 
-test('mails of one project that got no memory ask again one after another, and mails of other projects do not wait behind them', () => {
+test('if mails of one project get no memory, they are retried one after another, and mails of other projects do not wait behind them', () => {
   const memory = new MailMemory(10 * MB)
   memory.enter('a', 10 * MB)
   const returns = Array.from({ length: 5 }, () => memory.enter('b', MB)).map((turn) =>

@@ -1,4 +1,4 @@
-/** Tests that a run of a mail's job sends no further copies after another run of the same job has begun. */
+/** Tests that a run of a mail's job sends no more copies after another run of the same job has begun. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { createSendMail } from '../../../../workers/mail/outbound/sendMail.ts'

@@ -94,7 +94,7 @@ test('the command dns prints the record of a DKIM key, and the reverse name of a
   ])
 })
 
-test('the commands doctor and dns report that the database lacks migrations or does not answer, and the doctor examines the rest', async () => {
+test('the commands doctor and dns report a database that lacks migrations or does not answer, and doctor still makes all other checks', async () => {
   await using empty = await createTestDatabase('template0')
   const dns = await run('dns', [], { DATABASE_URL: empty.url })
   expect([dns.code, dns.error]).toEqual([78, expect.stringContaining('bun run migrate')])

@@ -61,7 +61,7 @@ async function ratings(methods: readonly string[], replies: readonly Reply[]) {
   return Object.values(client.outcomes)
 }
 
-describe('a quorum of chain nodes rates each node', () => {
+describe('a quorum of chain nodes rates for each node whether it agreed', () => {
   const [one, other] = [block('0x1'), block('0x1', '0xbb')]
   test.each<[name: string, rating: string, methods: string[], Reply[]]>([
     ['with the decided reply', 'agrees', [BLOCK], [one, one, one]],
@@ -116,7 +116,7 @@ test('each chain node’s answer is rated once, even if the node fails after the
   expect(client.observed).toEqual(['0', '1', '2'])
 })
 
-describe('a quorum of chain nodes decides on a reply', () => {
+describe('a reply counts only if a quorum of chain nodes gives the same reply', () => {
   const [one, other] = [block('0x1'), block('0x1', '0xbb')]
   test.each<[name: string, method: string, Reply[], RpcAnswer | 'trouble']>([
     ['one node that has not seen the block is no quorum', BLOCK, [UNSEEN, 'away'], 'trouble'],
@@ -200,7 +200,7 @@ describe('a quorum of chain nodes decides on a reply', () => {
   })
 })
 
-describe('a quorum of chain nodes decides which block is the newest', () => {
+describe('the newest block is the highest block that a quorum of chain nodes has', () => {
   test.each<[name: string, Reply[], asked: string | null]>([
     ['the second highest block', [block('0x9'), block('0x5'), block('0x7')], '0x7'],
     ['no block if one node alone has a block', [block('0x9'), UNSEEN, UNSEEN], null],

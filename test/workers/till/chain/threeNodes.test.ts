@@ -150,7 +150,7 @@ test.each(Object.entries(FAULTS))('payments settle while one node is %s', async 
   expect(receipt.logs.some(({ topics }) => topics[2] === nonce)).toBe(true)
 })
 
-test('a transaction receipt that a single chain node invents gives no access', async () => {
+test('a transaction receipt that a single chain node invents does not give a payer access', async () => {
   await till.client.setAutomine(false)
   try {
     const { authorization, header } = await pay()

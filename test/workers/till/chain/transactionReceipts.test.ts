@@ -46,7 +46,7 @@ function nodeWith(most: number, sizeOf: (hash: Hex) => number) {
 const hashesOf = (receipts: readonly ({ transactionHash: Hex } | null | undefined)[]) =>
   receipts.map((receipt) => receipt?.transactionHash)
 
-describe('a chain node limits the size of a response', () => {
+describe('if a chain node limits the size of a response, the service reads the receipts in several requests', () => {
   test('receipts that are too large together are read in several requests', async () => {
     const { rpc, requests } = nodeWith(25, (hash) => (BigInt(hash) % 5n === 0n ? 10 : 1))
     expect(hashesOf(await readReceipts(rpc, hashes(40)))).toEqual(hashes(40))
@@ -90,7 +90,7 @@ describe('a chain node limits the size of a response', () => {
     await expect(readStrangersReceipts(slow, hashes(9))).rejects.toThrow('timed out')
   })
 
-  test('if the node refuses one receipt, the other receipts of the list are still read, at each place and with each error', async () => {
+  test('if the node refuses one receipt, the other receipts of the list are still read, at each position in the list and with each error', async () => {
     const saying = (code: number, message: string) => (): RpcAnswer => {
       if (code === 413) throw new RpcTrouble('HTTP 413')
       return { ok: false, code, message, data: null }
@@ -135,7 +135,7 @@ describe('a chain node limits the size of a response', () => {
     }
   })
 
-  test('if a node does not respond, the read of all receipts fails, and the node gets no further request', async () => {
+  test('if a node does not respond, the read of all receipts fails, and the node gets no more requests', async () => {
     const asked: number[] = []
     const silent: Rpc = {
       call: () => expect.unreachable(),

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterEach(() => till.proxy.errors.clear())
 afterAll(() => till[Symbol.asyncDispose]())
 
-describe('the service confirms the refusal of a payment by the chain', () => {
+describe('a refusal of a payment by the chain is final only if the newest block confirms it', () => {
   const refusal = {
     kind: 'final',
     reason: 'insufficient_funds',

@@ -102,7 +102,7 @@ test.each([
   },
 )
 
-describe('a gas wallet sends payments', () => {
+describe('a gas wallet sends each payment in one transaction, with the next nonce', () => {
   test('the gas wallet sends payments one by one, each with the next nonce, the given gas limit and the market fee', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [
@@ -188,7 +188,7 @@ describe('a gas wallet sends payments', () => {
   })
 })
 
-describe('a gas wallet sends a contract call that belongs to no payment', () => {
+describe('a gas wallet can also send a transaction that belongs to no payment', () => {
   test('the gas wallet sends a call without a payment with the next nonce and with the gas limit of the call', async () => {
     const call = { to: GROUP, data: '0x1234', gas: 55_000n } as const
     await sendCall(chain, account, call)
@@ -213,7 +213,7 @@ describe('a gas wallet sends a contract call that belongs to no payment', () => 
   })
 })
 
-describe('a gas wallet broadcasts its transactions', () => {
+describe('a gas wallet broadcasts its transactions, and stores the result of each broadcast', () => {
   const newStored = () => storeCall(pool, WALLET, async (nonce) => signedFor(null, nonce))
 
   test('a broadcast records that a transaction was sent, and records the refusal of the chain node if there is one', async () => {
@@ -262,7 +262,7 @@ describe('a gas wallet broadcasts its transactions', () => {
   })
 })
 
-describe('a gas wallet replaces a stuck transaction', () => {
+describe('a gas wallet replaces a stuck transaction by a transaction with a higher fee', () => {
   /** Stores a transaction with nonce 7, with the given fees and payments. */
   async function newStuck(
     paymentIds: readonly string[],

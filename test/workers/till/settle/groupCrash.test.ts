@@ -133,13 +133,16 @@ async function expectOnce(payments: readonly WaitingPayment[], records: readonly
   }
 }
 
-testWhole('two worker processes share waiting payments, and pay each payment once', async () => {
-  const payments = await claimAll(seller, 150)
-  await Promise.all([startWorkerProcess(), startWorkerProcess()])
-  const records = await Promise.all(payments.map(({ id }) => reaches(seller, id, 'settled')))
-  const groups = await transactionsOf(till, payments)
-  expect(groups.every(({ state }) => state === 'mined')).toBe(true)
-  expect(groups.reduce((sum, { members }) => sum + members, 0)).toBe(150)
-  const transfers = new Set(records.map(({ txHash, logIndex }) => `${txHash}:${logIndex}`))
-  expect(transfers.size).toBe(150)
-})
+testWhole(
+  'two worker processes divide the waiting payments, and pay each payment once',
+  async () => {
+    const payments = await claimAll(seller, 150)
+    await Promise.all([startWorkerProcess(), startWorkerProcess()])
+    const records = await Promise.all(payments.map(({ id }) => reaches(seller, id, 'settled')))
+    const groups = await transactionsOf(till, payments)
+    expect(groups.every(({ state }) => state === 'mined')).toBe(true)
+    expect(groups.reduce((sum, { members }) => sum + members, 0)).toBe(150)
+    const transfers = new Set(records.map(({ txHash, logIndex }) => `${txHash}:${logIndex}`))
+    expect(transfers.size).toBe(150)
+  },
+)

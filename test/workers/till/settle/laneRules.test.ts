@@ -83,7 +83,7 @@ const troubleOf = async (id: string) => (await row(pool, 'payments', id)).troubl
 const LATE_MS = 250
 const AWAY = 'the node is away'
 
-describe('the service runs a settlement job', () => {
+describe('a settlement job makes one attempt to settle its payment', () => {
   test('a settlement job ends after one attempt to settle its payment', async () => {
     const lanes = createSettlementLanes(chain)
     const ids = [await payment(), await payment()]
@@ -176,7 +176,7 @@ describe('the service runs a settlement job', () => {
   })
 })
 
-describe('a fault of the service occurs during a settlement', () => {
+describe('if the service itself fails during a settlement, the payment can be tried again', () => {
   test('if a bug stops the settlement of one payment, the settlement of the other payments is still tried', async () => {
     const lanes = createSettlementLanes(chain)
     const [broken, fine] = [await payment(), await payment()]
@@ -215,7 +215,7 @@ describe('a fault of the service occurs during a settlement', () => {
   })
 })
 
-describe('the settlement lanes (queues of payments) limit how many payments run at once', () => {
+describe('the settlement lanes (queues of payments) limit how many payment transactions are in progress at once', () => {
   test('a second payment group begins while the first group is late, and a third group begins only when a group ends', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
@@ -264,7 +264,7 @@ describe('the settlement lanes (queues of payments) limit how many payments run 
     expect(await troubleOf(late)).toBe(AWAY)
   }, 60_000)
 
-  test('the last payments of a long backlog share their group with the oldest payments', async () => {
+  test('the last payments of a long backlog are in one group with the oldest payments', async () => {
     const [copied, late] = [await payment(), await payment()]
     await copy(copied, 20_000, false)
     const release = hold()
@@ -310,7 +310,7 @@ describe('the settlement lanes (queues of payments) limit how many payments run 
     await lanes.drain()
   })
 
-  test('sixteen payments with separate transactions run at the same time, and further payments are postponed', async () => {
+  test('sixteen payments with separate transactions run at the same time, and payments above this number are postponed', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const ids: string[] = []

@@ -1,4 +1,7 @@
-/** Tests when a gas wallet sends the signed calls of purses (wallets), and which project is charged for the gas. */
+/**
+ * Tests when a gas wallet sends the signed cancellations and transfers of purses (wallets), and which project is
+ * charged for the gas.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
@@ -38,7 +41,7 @@ async function gasOf(projectId: string): Promise<number> {
 
 const stoppedWith = (payments: number) => newStoppedPurse(pool, keyring, payments)
 
-test('one transaction sends the calls of several purses (wallets), and each project is charged for the gas of its calls once', async () => {
+test('one transaction contains the signed cancellations of several purses (wallets), and each project is charged for its gas once', async () => {
   const [one, other] = [await stoppedWith(2), await stoppedWith(1)]
   const gas = async () => [await gasOf(one), await gasOf(other)]
   hand.chain = { ...hand.chain, accounts: [] }
@@ -55,7 +58,7 @@ test('one transaction sends the calls of several purses (wallets), and each proj
   expect(await sent()).toBe(1)
   await sendPurseCalls(hand.chain)
   expect(await sent()).toBe(1)
-  // A call that does not appear on the chain is sent again.
+  // A cancellation that does not appear on the chain is sent again.
   await pass31Seconds()
   await sendPurseCalls(hand.chain)
   expect(await sent()).toBe(2)

@@ -1,5 +1,5 @@
 /**
- * Tests which payments share a settlement group. Projects get places in the groups in rotation, and payments with
+ * Tests which payments settle in one group. Projects get their payments into the groups in rotation, and payments with
  * separate transactions never delay the groups.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'

@@ -44,8 +44,8 @@ const expired = async () => {
   return till.claim(await pay({ validBefore: timestamp - 1n }))
 }
 
-describe('the settler sends a payment', () => {
-  test('the settler sends a payment only once, and only on the chain of the payment', async () => {
+describe('the settler (the worker that settles payments) sends each payment once, from a gas wallet with enough ether', () => {
+  test('the settler (the worker that settles payments) sends a payment only once, and only on the chain of the payment', async () => {
     const before = await sent()
     const here = await till.claim(await pay())
     const elsewhere = await till.claim(await pay(), { chainId: OTHER_CHAIN_ID })
@@ -101,7 +101,7 @@ test('a gas wallet signs only as many payments as its ether covers, and the othe
   expect(await sent()).toBe(before + 3)
 })
 
-describe('the settler ends a payment', () => {
+describe('the settler (the worker that settles payments) ends a payment only if the chain proves that it settled or cannot settle', () => {
   test('payments whose authorizations were cancelled delay no other payment, and cost few requests to the chain node', async () => {
     const cancelled: string[] = []
     for (let n = 0; n < 4; n++) {
@@ -229,7 +229,7 @@ describe('the settler ends a payment', () => {
   })
 })
 
-describe('the settler postpones a payment', () => {
+describe('the settler (the worker that settles payments) postpones a payment that cannot be sent now', () => {
   const waits = async (id: string) => {
     expect(await till.payment(id)).toMatchObject({ state: 'verified', txHash: null })
     expect(await queuedPayments(till.pool)).toEqual([id])

@@ -34,7 +34,7 @@ const NO_MONEY: ChainRefusal = {
   detail: 'ERC20: transfer amount exceeds balance',
 }
 
-describe('a payment must wait for its settlement', () => {
+describe('a payment that must wait for its settlement is tried again at growing intervals', () => {
   test('a payment that must wait for settlement waits twice as long after each attempt, and at most five seconds', async () => {
     const id = await claimed()
     const outside: unknown[] = []
@@ -78,7 +78,7 @@ describe('a payment must wait for its settlement', () => {
   })
 })
 
-describe('the chain refuses a payment', () => {
+describe('a payment that the chain refuses fails only if the refusal is certain', () => {
   test('if the chain refuses a payment, the payment fails if the newest block confirms the refusal', async () => {
     const id = await poor()
     await judge(id, NO_MONEY)
@@ -171,7 +171,7 @@ describe('the chain refuses a payment', () => {
   })
 })
 
-describe('the authorization of a payment has expired', () => {
+describe('a payment whose authorization has expired is settled if the authorization was used in time, and otherwise fails', () => {
   test('a payment with an expired authorization fails if no transaction used the authorization', async () => {
     const id = await claimed()
     await settleExpired(till.chain, await till.payment(id))

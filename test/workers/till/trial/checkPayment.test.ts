@@ -75,7 +75,7 @@ const isQueued = async (checkId: string) => {
   return rows.map(({ key }) => key).includes(`check_payment:${checkId}`)
 }
 
-describe('the service checks a payment by a simulation', () => {
+describe('the service simulates a payment on the chain, and refuses it if the simulation fails', () => {
   test('a payment check passes without a deployment if the wallet is already deployed and accepts the signature', async () => {
     const id = await newCheck(await pay({ from: wallet }), {
       factory: FACTORY,
@@ -164,7 +164,7 @@ describe('the service checks a payment by a simulation', () => {
     expect(await run(await newCheck(soon))).toMatchObject({ state: 'passed' })
   })
 
-  test('a payment check that the chain does not decide runs at growing intervals', async () => {
+  test('if the chain does not decide a payment check, the check is repeated at growing intervals', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     till.proxy.fault = { status: 503 }
     for (const [ageMs, leastMs, mostMs] of [
@@ -184,14 +184,14 @@ describe('the service checks a payment by a simulation', () => {
     }
   })
 
-  test('a payment check for which nobody waits any more is refused without a request to the chain', async () => {
+  test('if nobody waits for a payment check any more, the check is refused without a request to the chain', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     await age(id, 121_000)
     expect(await run(id)).toMatchObject({ state: 'refused', reason: 'unexpected_verify_error' })
     expect(await isQueued(id)).toBe(false)
   })
 
-  test('a payment check whose project has no free slot is queued again for later, without a request to the chain', async () => {
+  test('if its project has no free job slot, a payment check is queued again for later, without a request to the chain', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     const turn: Turn = { granted: false, returnInMs: 60_000 }
     expect(await run(id, { turn })).toMatchObject({ state: 'open' })

@@ -1,6 +1,6 @@
 /**
- * Tests the three outcomes of a simulated transfer: the transfer passes, the chain refuses it, or the chain node is at
- * fault.
+ * Tests the three outcomes of a simulated transfer: the transfer succeeds, the chain refuses it, or the chain node is
+ * at fault.
  */
 import { describe, expect, test } from 'bun:test'
 import { encodeErrorResult, encodeFunctionResult, type Hex, multicall3Abi, parseAbi } from 'viem'
@@ -32,7 +32,7 @@ const outcome = (answer: RpcAnswer, of: { deployment: typeof deployment | null }
   return read.kind === 'refused' ? `${read.refusal.kind}: ${read.refusal.reason}` : read.kind
 }
 
-describe('the service simulates a transfer', () => {
+describe('the simulation of a transfer tells whether the transfer succeeds, is refused or is unknown', () => {
   test.each<[RpcAnswer, string]>([
     [{ ok: true, result: '0x' }, 'passes'],
     [error(3, 'execution reverted'), 'final: invalid_transaction_state'],
@@ -67,7 +67,7 @@ describe('the service simulates a transfer', () => {
   })
 })
 
-describe('the service simulates a transfer that deploys the wallet of the payer', () => {
+describe('the simulation of a transfer that deploys the payer’s wallet tells whether both steps succeed', () => {
   const badSignature = revert('FiatTokenV2: invalid signature')
   test.each<[string, RpcAnswer, string]>([
     ['deployment and charge pass', trial(true, true, '0x'), 'passes'],

@@ -75,7 +75,7 @@ async function newGroup(count: number): Promise<{ ids: string[]; txHash: Hex }> 
   return { ids, txHash: signed!.hash }
 }
 
-describe('the service watches for chain reorganisations', () => {
+describe('the watch for chain reorganisations undoes settlements that the chain no longer contains', () => {
   test('the watch for reorganisations sends no request to the chain node while no settlement on its chain waits for finality', async () => {
     await settle(pool, await newPayment(pool, { chainId: OTHER_CHAIN_ID }), OTHER_HASH)
     await watch()
@@ -245,7 +245,7 @@ describe('the service watches for chain reorganisations', () => {
   })
 })
 
-describe('the service records the finality of a settlement', () => {
+describe('a settlement becomes final when its block is final', () => {
   const setFinal = (number: bigint) => hand.blocks.set('finalized', blockAt(number))
   const look = () => finalize(hand.chain, memory)
 

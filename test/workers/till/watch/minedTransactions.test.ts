@@ -77,7 +77,7 @@ const loners = async () => {
 const payersOf = async (ids: string[]) =>
   (await Promise.all(ids.map(payment))).map(({ payer }) => payer.toLowerCase())
 
-describe('a block contains the transaction of one payment', () => {
+describe('the transaction of a single payment settles the payment when a block contains it', () => {
   test('the transaction of a single payment settles the payment if the receipt contains the transfer', async () => {
     const { ids, open } = await stored(1)
     await mine(open, ids)
@@ -101,7 +101,7 @@ describe('a block contains the transaction of one payment', () => {
   })
 })
 
-describe('a block contains the transaction of a group', () => {
+describe('the transaction of a group settles the payments whose transfers are in the block', () => {
   test('the transaction of a group settles its payments, and a payment without a transfer later gets a separate transaction', async () => {
     const { ids, open } = await stored(3)
     await mine(open, ids.slice(1))
@@ -210,7 +210,7 @@ describe('a block contains the transaction of a group', () => {
   })
 })
 
-describe('a transaction has no receipt', () => {
+describe('if a transaction has no receipt, it counts as displaced only after some time', () => {
   const patient = (displacedMs: number): KnownChain => ({
     ...hand.chain,
     missingSinceMs: new Map(),

@@ -89,8 +89,8 @@ async function take(payment: Payment, block: bigint): Promise<Hex> {
   return txHash
 }
 
-describe('the service follows an open payment of a purse (the wallet that pays sellers)', () => {
-  test('the amount of a buyer’s unused payment is free again when a final block reaches the expiry, and not one second earlier', async () => {
+describe('an open payment of a purse (the wallet that pays sellers) is watched until it is spent or its amount is available again', () => {
+  test('the amount of a buyer’s unused payment becomes available again when a final block reaches the expiry, and not one second earlier', async () => {
     const { id } = await sign()
     expect(await openSum()).toBe(PRICE)
     await look()
@@ -202,7 +202,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
     expect([await moneyOf(hidden.id), await moneyOf(shown.id)]).toEqual(['open', 'spent'])
   })
 
-  test('the amount of a buyer’s cancelled payment is free again only when the block of the cancellation is final', async () => {
+  test('the amount of a buyer’s cancelled payment becomes available again only when the block of the cancellation is final', async () => {
     const payment = await sign()
     addEvent(payment, 850n, 'canceled')
     const seen = async () => (await purchase(payment.id)).cancel_seen_at !== null
@@ -242,7 +242,7 @@ describe('the service follows an open payment of a purse (the wallet that pays s
   })
 })
 
-describe('the service reads a list of more than 200 open payments', () => {
+describe('if more than 200 payments are open, the service checks them in several parts', () => {
   /** Makes copies of an open payment that come after it in the list of payments. */
   let copied = 0
   async function copy({ id }: Payment, count: number, projectId = ''): Promise<Payment[]> {
@@ -310,7 +310,7 @@ describe('the service reads a list of more than 200 open payments', () => {
   })
 })
 
-describe('the service follows a transfer of a purse (the wallet that pays sellers)', () => {
+describe('a transfer of a purse (the wallet that pays sellers) is watched until it is final', () => {
   let payment: Payment
   let txHash: Hex
   beforeEach(async () => {
@@ -435,7 +435,7 @@ describe('the service follows a transfer of a purse (the wallet that pays seller
   })
 })
 
-describe('the service follows a refund that a seller paid by hand', () => {
+describe('a refund that a seller paid by hand is watched until it is final', () => {
   /** Records that a refund by a seller is in a block. */
   async function newRefund(block: bigint): Promise<{ id: string; txHash: Hex }> {
     const paid = await newSettled(pool)
@@ -563,7 +563,7 @@ describe('the service follows a refund that a seller paid by hand', () => {
   })
 })
 
-describe('the service reads the balance of a purse (the wallet that pays sellers)', () => {
+describe('the service reads the balance of each purse (the wallet that pays sellers) when the stored balance is outdated', () => {
   const balance = async () => {
     const { balanceAtomic, balanceBlock } = (await findPurse(pool, purse.projectId))!
     return [balanceAtomic, balanceBlock]

@@ -37,7 +37,7 @@ const look = (times?: number) => till.reconcile(memory, times)
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 const newestOf = async (id: string) => (await till.payment(id)).txHash
 
-describe('the service handles a quiet transaction (its state has not changed for some time)', () => {
+describe('a quiet transaction (its state has not changed for some time) is sent again or replaced', () => {
   const sendsOf = async (hash: Hex) => (await transactionOf(hash)).send_count
   beforeEach(() => till.client.setAutomine(false))
 
@@ -197,7 +197,7 @@ describe('the service handles a quiet transaction (its state has not changed for
   })
 })
 
-describe('the service broadcasts a transaction again that the pool of the node has dropped', () => {
+describe('a transaction that the node’s pool has dropped is broadcast again', () => {
   const ofWallet = () => ({ chainId: SEPOLIA.chainId, address: till.chain.accounts[0]!.address })
   const lookAtPool = async () => {
     const [wallet] = await readWallets(till.chain.rpc, [ofWallet().address])

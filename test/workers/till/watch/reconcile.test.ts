@@ -42,7 +42,7 @@ const stateOf = async (id: string) => (await till.payment(id)).state
 const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 
-describe('the chain node cannot send a receipt', () => {
+describe('if the chain node cannot send a receipt, the block hash decides about the settlement', () => {
   const tooLarge = (large: Hex) =>
     till.proxy.errors.set('eth_getTransactionReceipt', ([hash]) =>
       hash === large ? { code: -32003, message: 'response too large' } : null,
@@ -93,7 +93,7 @@ describe('the chain node cannot send a receipt', () => {
   })
 })
 
-describe('the service undoes a settlement that the chain no longer shows', () => {
+describe('a settlement that the chain no longer shows is undone after two checks', () => {
   test('a settlement is undone if two checks miss its transaction, even if its block reappeared between the two checks', async () => {
     await look()
     const { id } = await sendAndSettle()
@@ -176,7 +176,7 @@ test('a settlement that moved to another block becomes final in the other block'
   expect((await row(till.pool, 'payments', id)).finalized_at).not.toBeNull()
 })
 
-test('a settlement with a wrong block hash becomes final only after a further check has corrected the hash', async () => {
+test('a settlement with a wrong block hash becomes final only after one more check has corrected the hash', async () => {
   const { id } = await sendAndSettle()
   await sendAndSettle()
   await look()
@@ -221,7 +221,7 @@ test('the first check of a process queues payments without a job again, and dele
   expect(await findCheck(till.pool, check)).toBeNull()
 })
 
-describe('the service fills a gap in the nonces of a gas wallet', () => {
+describe('the service fills a gap in the nonces of a gas wallet, so that later transactions can be mined', () => {
   const next = () =>
     till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 

@@ -44,7 +44,7 @@ const blockIn = async (seconds: number) => {
   return till.client.setNextBlockTimestamp({ timestamp: BigInt(latest + seconds) })
 }
 
-describe('the service refuses an authorization that was used before the claim (storing) of the payment', () => {
+describe('a payment is refused if its authorization was used before the claim (storing) of the payment', () => {
   test('if its authorization was used many blocks before the till claimed (stored) a payment, the payment is refused', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
@@ -121,7 +121,7 @@ describe('the service refuses an authorization that was used before the claim (s
   })
 })
 
-describe('after a node that is behind let the service sign a transaction', () => {
+describe('a used authorization is refused even if a node that is behind let the service sign a transaction', () => {
   for (const blocks of [1, 8]) {
     test(`an authorization that another service used ${blocks} block(s) before the claim is refused`, async () => {
       const payment = await pay()
@@ -159,7 +159,7 @@ describe('after a node that is behind let the service sign a transaction', () =>
   })
 })
 
-describe('the service handles an authorization that was used after the claim (storing) of the payment', () => {
+describe('if an authorization was used after the claim (storing) of its payment, the payment is settled or fails by the chain’s facts', () => {
   test('if a stranger broadcasts the transfer of a payment in a block that the service has not seen, the payment is settled', async () => {
     const payment = await pay()
     const id = await till.claim(payment)

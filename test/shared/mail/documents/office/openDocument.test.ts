@@ -42,7 +42,7 @@ const style = (name: string, properties: string) =>
 const WHITE = style('white', '<style:text-properties fo:color="#ffffff"/>')
 const DARK = style('dark', '<style:paragraph-properties fo:background-color="#000000"/>')
 
-describe('the service reads an OpenDocument text', () => {
+describe('the text of an OpenDocument file has its paragraphs, links and footnotes', () => {
   test('the text of an OpenDocument file has a line for each paragraph and heading', () => {
     expect(read('odt', `no<text:h>a</text:h>no${p('b')}no`).text).toBe('a\nb')
   })
@@ -172,7 +172,7 @@ describe('the extracted text of an OpenDocument file leaves out words that a per
   )
 })
 
-describe('the service reads a table in an OpenDocument text', () => {
+describe('the text of a table in an OpenDocument file has rows as lines and tabs between the cells', () => {
   test('the text of a table in an OpenDocument file has a line for each row, and a tab between cells', () => {
     const rows = row(cell('a') + cell('b<text:tab/>c')) + row(cell('d'))
     expect(read('odt', p('x') + table(rows) + p('y')).text).toBe('x\na\tb c\nd\n\ny')
@@ -206,7 +206,7 @@ describe('the service reads a table in an OpenDocument text', () => {
   })
 })
 
-describe('the service reads an OpenDocument sheet', () => {
+describe('the text of an OpenDocument sheet has its name, and a line for each row', () => {
   const sheet = (rows: string) => read('ods', table(rows, 'table:name="One"')).text.slice(4)
   const column = (attributes: string) => `<table:table-column ${attributes}/>`
 
@@ -290,7 +290,7 @@ describe('the service reads an OpenDocument sheet', () => {
   })
 })
 
-describe('the service reads an OpenDocument slide', () => {
+describe('the text of an OpenDocument presentation has the number and the words of each slide', () => {
   const page = (content: string, attributes = '') =>
     `<draw:page ${attributes}>${content}</draw:page>`
   const frame = (content: string, place = '') => `<draw:frame ${place}>${p(content)}</draw:frame>`

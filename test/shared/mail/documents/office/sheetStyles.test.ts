@@ -17,7 +17,7 @@ const XF = '<cellXfs><xf/></cellXfs>'
 const fontOf = (xml: string) => stylesOf(`<fonts><font>${xml}</font></fonts>${XF}`)[0]?.ink
 const groundOf = (xml: string) => stylesOf(`<fills><fill>${xml}</fill></fills>${XF}`)[0]?.ink.ground
 
-describe('the service reads the styles of a workbook', () => {
+describe('each cell of a workbook gets the font, fill and number format of its style', () => {
   test('the styles of an Excel workbook are only its cell formats, in their order', () => {
     const styles = stylesOf(
       '<cellStyleXfs><xf numFmtId="9"/></cellStyleXfs><cellXfs><xf numFmtId="14"/><xf numFmtId="18"/></cellXfs><dxfs><xf numFmtId="9"/></dxfs>',
@@ -83,7 +83,7 @@ describe('the service reads the styles of a workbook', () => {
   })
 })
 
-describe('the service reads the colour of a font', () => {
+describe('the service finds the colour of a font in a workbook, or treats it as unknown', () => {
   test('a font’s colour is read from its hexadecimal digits, or is the theme’s white or black', () => {
     expect(fontOf('<color rgb="FF12AB34"/>')).toEqual({ colour: '12ab34' })
     expect(fontOf('<color theme="0"/>')).toEqual({ colour: 'ffffff' })
@@ -118,7 +118,7 @@ describe('the service reads the colour of a font', () => {
   })
 })
 
-describe('the service reads the background of a cell', () => {
+describe('the service finds the background colour of a cell in a workbook, or treats it as unknown', () => {
   test('a cell’s background is the first colour of a solid pattern', () => {
     expect(
       groundOf('<patternFill patternType="solid"><fgColor rgb="FFFF0000"/></patternFill>'),
@@ -148,7 +148,7 @@ describe('the service reads the background of a cell', () => {
   })
 })
 
-describe('the service writes the number of a cell', () => {
+describe('the number of a cell is written as its number format shows it', () => {
   const shown = (value: number, format: string, is1904 = false) => shownValue(value, format, is1904)
 
   test('a number in a cell without a number format is written with at most 15 digits', () => {

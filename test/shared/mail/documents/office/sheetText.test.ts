@@ -58,7 +58,7 @@ function reasonOf(call: () => unknown): string | null {
   }
 }
 
-describe('the service reads a sheet of a workbook', () => {
+describe('the text of an Excel sheet has a line for each row, and each cell in its column', () => {
   test('the text of an Excel sheet begins with the sheet’s name, and has a line for each row that has a value', () => {
     expect(read(row(cell('1') + cell('2')) + row('') + row(cell('3'))).text).toBe('One\n1\t2\n3')
   })
@@ -93,7 +93,7 @@ describe('the service reads a sheet of a workbook', () => {
   })
 })
 
-describe('the service reads an Excel workbook', () => {
+describe('the text of an Excel workbook has all visible sheets in order', () => {
   const two = (state: string) =>
     readFiles({
       [MAIN]: `<workbook><sheets><sheet name="One" r:id="r1" ${state}/><sheet name="Two" r:id="r2"/></sheets></workbook>`,
@@ -138,7 +138,7 @@ describe('the service reads an Excel workbook', () => {
   })
 })
 
-describe('the service reads a cell of a sheet', () => {
+describe('a cell of an Excel sheet is written as a person sees it', () => {
   test('a cell can show a text from the workbook’s list of texts (shared strings)', () => {
     const strings =
       '<si><t>no</t></si><si><r><t>a </t>no</r><x>!</x><r><t>b\n c</t></r><rPh><t>p</t><t>h</t></rPh><r><t>d</t></r></si>'

@@ -59,7 +59,7 @@ const shape = (content: string, properties = '', own = '') =>
   `<p:sp><p:nvSpPr><p:cNvPr ${own}/></p:nvSpPr><p:spPr>${properties}</p:spPr><p:txBody>${content}</p:txBody></p:sp>`
 const HERE = place(100, 100, 200, 100)
 
-describe('the service reads a PowerPoint presentation', () => {
+describe('the text of a PowerPoint presentation has all visible slides in order', () => {
   test('the text of a presentation has its slides in order, each with its number', () => {
     expect(read([shape(p(run('a'))), shape(p(run('b')))]).text).toBe('Slide 1\na\n\nSlide 2\nb')
   })
@@ -123,7 +123,7 @@ describe('the service reads a PowerPoint presentation', () => {
   })
 })
 
-describe('the service reads the text of a slide', () => {
+describe('the text of a slide has its paragraphs and tables as lines', () => {
   test('the text of a slide has a line for each paragraph and each line break', () => {
     expect(seen(shape(p(`${run('a')}<a:br/>${run('b')}`) + p(run('c'))))).toEqual(['a\nb\nc'])
   })
@@ -246,7 +246,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
   })
 })
 
-describe('the service finds the colour behind a shape without colour', () => {
+describe('the service finds the background colour of the words in a shape, or treats it as unknown', () => {
   const white = (x: number, y: number) => shape(p(run('a', WHITE)), place(x, y, 20, 20))
 
   test('the background of a shape is unknown if a coloured shape or a picture is behind it', () => {
@@ -283,7 +283,7 @@ describe('the service finds the colour behind a shape without colour', () => {
   })
 })
 
-describe('the service finds the colour of the page', () => {
+describe('the service finds the page colour of a slide, or treats it as unknown', () => {
   const bg = (colour: string) => `<p:bg><p:bgPr>${colour}</p:bgPr></p:bg>`
   const parts = (layout: string, master: string) => ({
     'ppt/slides/_rels/s0.xml.rels': relations([['r1', 'slideLayout', '../layout.xml']]),
@@ -343,7 +343,7 @@ describe('the service finds the colour of the page', () => {
   })
 })
 
-describe('the service reads the colour of the letters of a slide', () => {
+describe('the service finds the colour of the letters on a slide, and omits letters that cannot be seen', () => {
   const fill = (colour: string) => `<a:solidFill>${colour}</a:solidFill>`
 
   test('the text of a slide omits letters without a fill and almost transparent letters', () => {

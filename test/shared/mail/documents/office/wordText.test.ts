@@ -47,7 +47,7 @@ const row = (cells: string, properties = '') =>
   `<w:tr><w:trPr>${properties}</w:trPr>${cells}</w:tr>`
 const WHITE = '<w:color w:val="FFFFFF"/>'
 
-describe('the service reads the fill of letters in a Word document', () => {
+describe('the fill of letters in a Word document decides whether the letters can be seen', () => {
   const fill = (content: string) => `<w14:textFill>${content}</w14:textFill>`
   const solid = (colour: string, more = '') =>
     fill(`<w14:solidFill><w14:srgbClr w14:val="${colour}">${more}</w14:srgbClr></w14:solidFill>`)
@@ -81,7 +81,7 @@ describe('the service reads the fill of letters in a Word document', () => {
   })
 })
 
-describe('the service reads a Word document', () => {
+describe('the text of a Word document has its paragraphs, headers, footers and notes', () => {
   test('a Word element with the name of a built-in JavaScript property is ignored', () => {
     const odd = '<w:constructor/><w:__proto__/><w:__defineGetter__></w:__defineGetter__>'
     expect(read(p(`${odd}${run('a')}`)).text).toBe('a')
@@ -153,7 +153,7 @@ describe('the service reads a Word document', () => {
   })
 })
 
-describe('the service reads a link of a Word document', () => {
+describe('the text of a Word document keeps links that lead out of the document', () => {
   const link = (id: string, text: string) => `<w:hyperlink r:id="${id}">${run(text)}</w:hyperlink>`
 
   test('a link in a Word document is kept with its words if the link leads out of the document', () => {
@@ -184,7 +184,7 @@ describe('the service reads a link of a Word document', () => {
   })
 })
 
-describe('the service reads a table of a Word document', () => {
+describe('the text of a table in a Word document has rows as lines and tabs between the cells', () => {
   const table = (rows: string, properties = '') =>
     `<w:tbl><w:tblPr>${properties}</w:tblPr>${rows}</w:tbl>`
 
@@ -316,7 +316,7 @@ describe('the extracted text of a Word document leaves out words that a person d
   })
 })
 
-describe('the service applies the styles of a Word document', () => {
+describe('the styles of a Word document decide which words are hidden', () => {
   const style = (id: string, content: string, base = '') =>
     `<w:style w:styleId="${id}">${base === '' ? '' : `<w:basedOn w:val="${base}"/>`}${content}</w:style>`
   const hidden = '<w:rPr><w:vanish/></w:rPr>'

@@ -44,7 +44,7 @@ const textOf = (archive: ZipArchive, name: string) => {
   return bytes === null ? null : Buffer.from(bytes).toString()
 }
 
-describe('the service reads a zip archive', () => {
+describe('the service lists and unpacks the files of a zip archive', () => {
   const bytes = zip({ 'a.txt': 'Hello', 'b/c.txt': 'x'.repeat(1_000) })
   const archive = new ZipArchive(bytes)
 
@@ -109,7 +109,7 @@ describe('the service reads a zip archive', () => {
   })
 })
 
-describe('the service reads a damaged zip archive', () => {
+describe('the service treats a damaged zip archive as damaged, and never reads outside of it', () => {
   const bytes = zip({ 'a.txt': 'Hello' })
   const open = (damaged: Buffer) => reasonOf(() => new ZipArchive(damaged))
   const unpack = (damaged: Buffer) => reasonOf(() => new ZipArchive(damaged).read('a.txt'))
@@ -186,7 +186,7 @@ test('all files of a zip archive may unpack to at most 64 MiB together', () => {
   expect(reasonOf(() => archive.read('half'))).toBe('too_large')
 })
 
-describe('the service decodes the name of a file in an archive', () => {
+describe('the name of a file in a zip archive is decoded as UTF-8 or Latin-1', () => {
   const NAME = Buffer.from('aXX.txt')
   const named = (letters: number[], flags: number) => {
     const bytes = changed(zip({ 'aXX.txt': '' }), ENTRY, 8, flags)
@@ -205,7 +205,7 @@ describe('the service decodes the name of a file in an archive', () => {
   })
 })
 
-describe('the service describes an archive as text', () => {
+describe('the text of a zip archive is a list of its files', () => {
   test('the text of a zip archive is a list of its files with their sizes, without the folders', () => {
     const { text, omitted } = listArchive(new ZipArchive(zip({ 'b/': '', 'b/a.txt': 'Hello' })))
     expect(text).toBe('b/a.txt\t5 bytes')

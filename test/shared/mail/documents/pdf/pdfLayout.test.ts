@@ -16,7 +16,7 @@ test('a PDF page without words has no text', () => {
   expect(layOut([run('', 0, 10), run(' ', 0, 10, 50)])).toBe('')
 })
 
-describe('the service forms lines from the words of a PDF page', () => {
+describe('words of a PDF page that are at the same height form one line', () => {
   test('words of a PDF page are on one line if their base lines differ by less than 0.45 of the letter size', () => {
     const at = (y: number, size = 10) => layOut([run('a', 0, 10), run('b', 10, 20, y, size)])
     expect([at(104.4), at(95.6)]).toEqual(['ab\n', 'ab\n'])
@@ -68,7 +68,7 @@ describe('the service forms lines from the words of a PDF page', () => {
   })
 })
 
-describe('the service interprets a gap between the words of a PDF page', () => {
+describe('the size of a gap between words of a PDF page decides whether it becomes a space or a tab', () => {
   test('a gap on a PDF page counts as a space from 0.15 of the letter size, and as a tab above the full letter size', () => {
     const gap = (width: number) => row(['a', 0, 10], ['b', 10 + width, 40])
     expect([gap(0), gap(1.5), gap(1.6), gap(10), gap(10.1)]).toEqual([
@@ -97,7 +97,7 @@ describe('the service interprets a gap between the words of a PDF page', () => {
   })
 })
 
-describe('the service forms paragraphs from the lines of a PDF page', () => {
+describe('a large distance between two lines of a PDF page begins a new paragraph', () => {
   test('a new paragraph of a PDF page begins if a line is lower than the line before by more than 1.9 of the letter size', () => {
     const next = (y: number, size = 10) => layOut([run('a', 0, 10), run('b', 0, 10, y, size)])
     expect([next(81), next(80.9), next(119), next(119.1)]).toEqual([
@@ -111,7 +111,7 @@ describe('the service forms paragraphs from the lines of a PDF page', () => {
   })
 })
 
-describe('the service orders the letters of a PDF page', () => {
+describe('the letters of a PDF page are put into reading order', () => {
   test('the letters of Hebrew and Arabic words on a PDF page are put into reading order', () => {
     expect(row(['םולש', 0, 40])).toBe('שלום\n')
     expect(row(['12.5 םולש', 0, 40])).toBe('שלום 12.5\n')

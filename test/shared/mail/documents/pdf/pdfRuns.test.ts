@@ -53,7 +53,7 @@ const word = (...before: Operator[]): Run => runs(FONT, ...before, at(100, 100),
 const unseen = (...before: Operator[]) => word(...before).unseen
 const placeOf = ({ x, end, y }: Run) => [x, end, y].map((n) => Math.round(n * 1000) / 1000)
 
-describe('the service reads the words of a PDF page that a viewer turns', () => {
+describe('words on a turned PDF page are read as a viewer shows them', () => {
   const turned = (rotate: number, ...operators: Operator[]) =>
     runsOf({
       fnArray: operators.map(([name]) => OPS[name]),
@@ -82,7 +82,7 @@ describe('the service reads the words of a PDF page that a viewer turns', () => 
   })
 })
 
-describe('the service reads the words of a PDF page', () => {
+describe('each word of a PDF page is read with its letters, its font size and its base line', () => {
   test('each word of a PDF page has a font size and a base line from the start to the end of the word', () => {
     expect(word()).toEqual({ text: 'ab', x: 100, end: 110, y: 100, size: 10, unseen: null })
   })
@@ -154,7 +154,7 @@ describe('the service reads the words of a PDF page', () => {
   })
 })
 
-describe('the service computes the position of words on a PDF page', () => {
+describe('the PDF operators that move the text decide the position of each word', () => {
   const places = (...operators: Operator[]) =>
     runs(FONT, ...operators).map((one) => placeOf(one).filter((_, n) => n !== 1))
 
@@ -238,7 +238,7 @@ describe('the service computes the position of words on a PDF page', () => {
   })
 })
 
-describe('the service detects words of a PDF page that a person does not see', () => {
+describe('the service omits words of a PDF page that a person does not see', () => {
   test('words on a PDF layer that is switched off are hidden', () => {
     const layer = (tag: string, name: string): Operator => ['beginMarkedContentProps', tag, name]
     expect(unseen(layer('OC', 'off'))).toBe('hidden-text')
@@ -326,7 +326,7 @@ describe('the service detects words of a PDF page that a person does not see', (
   })
 })
 
-describe('the service takes account of painted areas on a PDF page', () => {
+describe('a painted area on a PDF page is the background of later words, and hides earlier words', () => {
   const BLACK: Operator = ['setFillRGBColor', '#000000']
 
   test('a painted area is the background of later words whose middle is inside the area', () => {

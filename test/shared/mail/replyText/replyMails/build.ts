@@ -10,8 +10,8 @@ export type ReplyMail = {
   /** Lists texts other than `expected` that a careful reader may also accept as the reply. */
   alt?: string[]
   /**
-   * Tells how certain the expected text is. All readers agree about a `core` mail, whereas docs/contract.md decides
-   * about a `policy` mail.
+   * Tells how certain the expected text is. All readers agree about the text of a `core` mail, whereas docs/contract.md
+   * decides about the text of a `policy` mail.
    */
   tier: 'core' | 'policy'
 }

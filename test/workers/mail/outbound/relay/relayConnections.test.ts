@@ -53,7 +53,8 @@ test('mails that follow each other share a connection, and a mail after an idle 
       },
       async () => {},
     )
-  // Each mail ends before the idle limit, so all mails use one connection. A slow machine may need another connection.
+  // Each mail is sent before the idle limit ends, so all mails use one connection. A slow machine may need another
+  // connection.
   for (let n = 0; n < 20; n++) await send()
   const before = sink.connections
   expect(before).toBeLessThan(20)
