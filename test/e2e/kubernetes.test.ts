@@ -42,9 +42,12 @@ test('the file kustomization.yaml lists every file of deploy/kubernetes', () => 
 
 test.each(
   documents.map(({ name, document }) => [name, document.kind, document.metadata.name, document]),
-)('in %s the %s %s is valid', async (_name, _kind, _object, document) => {
-  await validate(document)
-})
+)(
+  'in the file %s the Kubernetes object %s %s is valid',
+  async (_name, _kind, _object, document) => {
+    await validate(document)
+  },
+)
 
 test('the Kubernetes schemas refuse an invalid document', async () => {
   for (const spoil of [
@@ -73,82 +76,85 @@ test('each part of the service has a workload in deploy/kubernetes', () => {
   expect(workloads.map(partOf).toSorted()).toEqual(Object.keys(SECRETS_OF).toSorted())
 })
 
-describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (part, workload) => {
-  const pod = workload.spec.template.spec
-  const [container] = pod.containers
-  const secrets = container.env
-    .map(({ name }: { name: string }) => name)
-    .filter((name: string) => !['DATABASE_URL', 'METRICS_TOKEN'].includes(name))
+describe.each(workloads.map((workload) => [partOf(workload), workload]))(
+  'the Kubernetes workload %s is configured safely',
+  (part, workload) => {
+    const pod = workload.spec.template.spec
+    const [container] = pod.containers
+    const secrets = container.env
+      .map(({ name }: { name: string }) => name)
+      .filter((name: string) => !['DATABASE_URL', 'METRICS_TOKEN'].includes(name))
 
-  test('a workload gets only the secrets that it needs, each as a reference to a Kubernetes secret', () => {
-    expect(secrets.toSorted()).toEqual([...readBy(part as Part)].toSorted())
-    for (const { name, value, valueFrom } of container.env) {
-      expect([name, value]).toEqual([name, undefined])
-      const { secretKeyRef } = valueFrom
-      if (name !== 'DATABASE_URL') expect(secretKeyRef.key).toBe(name)
-    }
-  })
+    test('a workload gets only the secrets that it needs, each as a reference to a Kubernetes secret', () => {
+      expect(secrets.toSorted()).toEqual([...readBy(part as Part)].toSorted())
+      for (const { name, value, valueFrom } of container.env) {
+        expect([name, value]).toEqual([name, undefined])
+        const { secretKeyRef } = valueFrom
+        if (name !== 'DATABASE_URL') expect(secretKeyRef.key).toBe(name)
+      }
+    })
 
-  test('a workload runs an existing program, and the program accepts the settings of the workload’s ConfigMap', () => {
-    expect(existsSync(join(ROOT, container.args[0]))).toBe(true)
-    if (RUNNER_NAMES.includes(part as RunnerName))
-      expect(container.args.slice(1)).toEqual(['--pool', part])
-    const settings = ofKind('ConfigMap')[0].data
-    const key = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
-    const given = {
-      DATABASE_URL: 'postgres://purser@db/purser',
-      MASTER_KEYS: key('a'),
-      RECEIPT_SIGNING_KEYS: key('a'),
-      SETTLEMENT_KEYS: `0x${'17'.repeat(32)}`,
-      RPC_URL: 'https://rpc.example.com',
-      SMTP_RELAY_URL: 'direct',
-    }
-    const own = SECRETS_OF[part as keyof typeof SECRETS_OF]
-    const names: Secret[] = [...own]
-    const config = parseConfig(
-      {
-        ...settings,
-        ...Object.fromEntries(
-          Object.entries(given).filter(
-            ([name]) => name === 'DATABASE_URL' || names.includes(name as Secret),
+    test('a workload runs an existing program, and the program accepts the settings of the workload’s ConfigMap', () => {
+      expect(existsSync(join(ROOT, container.args[0]))).toBe(true)
+      if (RUNNER_NAMES.includes(part as RunnerName))
+        expect(container.args.slice(1)).toEqual(['--pool', part])
+      const settings = ofKind('ConfigMap')[0].data
+      const key = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
+      const given = {
+        DATABASE_URL: 'postgres://purser@db/purser',
+        MASTER_KEYS: key('a'),
+        RECEIPT_SIGNING_KEYS: key('a'),
+        SETTLEMENT_KEYS: `0x${'17'.repeat(32)}`,
+        RPC_URL: 'https://rpc.example.com',
+        SMTP_RELAY_URL: 'direct',
+      }
+      const own = SECRETS_OF[part as keyof typeof SECRETS_OF]
+      const names: Secret[] = [...own]
+      const config = parseConfig(
+        {
+          ...settings,
+          ...Object.fromEntries(
+            Object.entries(given).filter(
+              ([name]) => name === 'DATABASE_URL' || names.includes(name as Secret),
+            ),
           ),
-        ),
-      },
-      own,
-    )
-    expect(config.health).toEqual({ host: '0.0.0.0', port: 9000 })
-  })
-
-  test('a workload runs as an unprivileged user, with a root file system that is read-only', () => {
-    expect(pod.securityContext).toMatchObject({
-      runAsNonRoot: true,
-      seccompProfile: { type: 'RuntimeDefault' },
+        },
+        own,
+      )
+      expect(config.health).toEqual({ host: '0.0.0.0', port: 9000 })
     })
-    expect(pod.automountServiceAccountToken).toBe(false)
-    expect(container.securityContext).toEqual({
-      readOnlyRootFilesystem: true,
-      allowPrivilegeEscalation: false,
-      capabilities: { drop: ['ALL'] },
-    })
-    const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
-    const { runAsUser, runAsGroup } = pod.securityContext
-    expect(dockerfile).toContain(`USER ${runAsUser}:${runAsGroup}`)
-    expect(container.resources.limits.memory).toBeDefined()
-  })
 
-  test('a workload has three probes (startup, readiness, liveness), and only one of its pods may be stopped at a time', () => {
-    // A Kubernetes Job needs no probe, because a Job ends by itself.
-    if (part === 'migrate') return expect(workload.kind).toBe('Job')
-    for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
-      const { port } = container[probe].httpGet
-      expect(container.ports.map(({ name }: { name: string }) => name)).toContain(port)
-    }
-    const selector = { matchLabels: workload.spec.template.metadata.labels }
-    expect(workload.spec.selector).toEqual(selector)
-    const budgets = ofKind('PodDisruptionBudget').map(({ spec }) => spec)
-    expect(budgets).toContainEqual({ maxUnavailable: 1, selector })
-  })
-})
+    test('a workload runs as an unprivileged user, with a root file system that is read-only', () => {
+      expect(pod.securityContext).toMatchObject({
+        runAsNonRoot: true,
+        seccompProfile: { type: 'RuntimeDefault' },
+      })
+      expect(pod.automountServiceAccountToken).toBe(false)
+      expect(container.securityContext).toEqual({
+        readOnlyRootFilesystem: true,
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ['ALL'] },
+      })
+      const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
+      const { runAsUser, runAsGroup } = pod.securityContext
+      expect(dockerfile).toContain(`USER ${runAsUser}:${runAsGroup}`)
+      expect(container.resources.limits.memory).toBeDefined()
+    })
+
+    test('a workload has three probes (startup, readiness, liveness), and only one of its pods may be stopped at a time', () => {
+      // A Kubernetes Job needs no probe, because a Job ends by itself.
+      if (part === 'migrate') return expect(workload.kind).toBe('Job')
+      for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
+        const { port } = container[probe].httpGet
+        expect(container.ports.map(({ name }: { name: string }) => name)).toContain(port)
+      }
+      const selector = { matchLabels: workload.spec.template.metadata.labels }
+      expect(workload.spec.selector).toEqual(selector)
+      const budgets = ofKind('PodDisruptionBudget').map(({ spec }) => spec)
+      expect(budgets).toContainEqual({ maxUnavailable: 1, selector })
+    })
+  },
+)
 
 test('before a pod behind a Kubernetes Service stops, it waits until no new connections are routed to it', () => {
   const behind = ofKind('Service').map(({ spec }) => JSON.stringify(spec.selector))

@@ -83,7 +83,7 @@ describe('canonicalJson writes JSON in canonical form', () => {
     ['a lone surrogate', '\ud800'],
     ['a lone surrogate in the name of a member', { '\udc00': 1 }],
     ['a cycle', cycle],
-  ])('refuses %s', (_name, value) => {
+  ])('canonicalJson throws a TypeError for %s', (_name, value) => {
     expect(() => canonicalJson(value)).toThrow(TypeError)
   })
 })

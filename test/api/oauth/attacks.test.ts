@@ -75,7 +75,7 @@ describe('the redirect URI of an authorization request must match a registered U
     [['myapp://callback']],
     [Array.from({ length: 11 }, (_, n) => `https://app.example/${n}`)],
     [[`https://app.example/${'x'.repeat(500)}`]],
-  ])('%j is not registered as a redirect URI', async (redirect_uris) => {
+  ])('an app cannot register with the redirect URIs %j', async (redirect_uris) => {
     const { status, body } = await register(service.url, { redirect_uris })
     expect([status, body.error]).toEqual([400, 'invalid_redirect_uri'])
   })

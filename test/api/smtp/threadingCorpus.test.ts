@@ -74,7 +74,7 @@ const sorted = (groups: string[][]) => groups.map((group) => group.toSorted()).t
 for (const { name, items } of threadCorpora()) {
   describe(`the service builds the right threads in scenarios of the kind ${name}`, () => {
     for (const scenario of items.filter(({ must }) => must)) {
-      test(`${scenario.id}: ${scenario.why}`, async () => {
+      test(`the messages of the scenario ${scenario.id} join the right threads: ${scenario.why}`, async () => {
         expect(sorted(await play(scenario))).toEqual(sorted(scenario.expected))
       })
     }

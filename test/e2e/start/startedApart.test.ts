@@ -76,7 +76,7 @@ test('the table in docs/operating.md names for each process the secrets that the
   expect(Object.fromEntries(listed)).toEqual(SECRETS_OF as object)
 })
 
-describe.each(some(names, 2))('%s in production', (part) => {
+describe.each(some(names, 2))('the process %s starts alone in production', (part) => {
   test('a process starts with only the secrets that it needs', async () => {
     await using process = start(part, SECRETS_OF[part])
     if (part !== 'migrate') await printed(process, /"msg":"ready"/)

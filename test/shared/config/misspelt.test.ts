@@ -23,7 +23,9 @@ test.each([
   ['has only three characters', 'PRT'],
   ['has more than 40 characters', 'DATABASE_URL'.padEnd(41, '_')],
   ['is like no setting', 'SHELL'],
-])('a variable that %s is no misspelling', (_name, name) => expect(nearestOf(name)).toEqual([]))
+])('an environment variable that %s does not count as a misspelt setting', (_name, name) =>
+  expect(nearestOf(name)).toEqual([]),
+)
 
 test('a variable counts as a misspelt setting only if the setting itself is absent or empty', () => {
   expect(nearestOf('DATABSE_URL', { DATABASE_URL: 'postgres://x' })).toEqual([])

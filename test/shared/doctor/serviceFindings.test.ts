@@ -148,12 +148,15 @@ describe('the doctor command checks that the database server can be reached and 
     ['backup', { backupAt: ago(72) }, 'warning', 'bun run backup'],
     ['backup', { backupAt: null, archivedAt: ago(0.5) }, 'ok', undefined],
     ['backup', { backupAt: null, archivedAt: ago(2) }, 'warning', 'bun run backup'],
-  ] as const)('%s with %p is %s', (check, change, verdict, fix) => {
-    const finding = named(judged(change as Partial<DatabaseFacts>), check)
-    expect(finding.verdict).toBe(verdict)
-    if (fix === undefined) expect(finding.fix).toBeUndefined()
-    else expect(finding.fix).toStartWith(fix)
-  })
+  ] as const)(
+    'the finding about the database property %s with the facts %p is %s',
+    (check, change, verdict, fix) => {
+      const finding = named(judged(change as Partial<DatabaseFacts>), check)
+      expect(finding.verdict).toBe(verdict)
+      if (fix === undefined) expect(finding.fix).toBeUndefined()
+      else expect(finding.fix).toStartWith(fix)
+    },
+  )
 
   test('an unreachable database server is broken, and so is a replica that is unreachable or is a primary', () => {
     expect(databaseAway('DATABASE_URL: no database answers at db')).toMatchObject({

@@ -128,7 +128,7 @@ describe('the proposed reverse DNS record of the service’s address names the m
     ['1::', `${'0.'.repeat(28)}1.0.0.0.ip6.arpa`],
     ['2001:DB8:0:0:0:0:0:9', `9.${ZEROS}8.b.d.0.1.0.0.2.ip6.arpa`],
     ['::ffff:203.0.113.7', `7.0.1.7.0.0.b.c.f.f.f.f.${'0.'.repeat(20)}ip6.arpa`],
-  ])('of %s is %s', (address, name) => {
+  ])('the reverse DNS name of %s is %s', (address, name) => {
     expect(reverseName(address)).toBe(name)
   })
 

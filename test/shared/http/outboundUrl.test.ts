@@ -13,7 +13,7 @@ describe('the service may call a URL that has a public host and an allowed port'
     'https://hook.example:65535/',
     'https://93.184.216.34/',
     'https://[2606:2800:220:1:248:1893:25c8:1946]/',
-  ])('is %s', (url) => expect(fault(url)).toBeNull())
+  ])('the service may call the URL %s', (url) => expect(fault(url)).toBeNull())
 })
 
 describe('the service refuses to call a URL that has a fault, such as a private host', () => {
@@ -36,7 +36,7 @@ describe('the service refuses to call a URL that has a fault, such as a private 
     ['port is not allowed', 'https://hook.example:1023/'],
     ['port is not allowed', 'https://hook.example:0/'],
     ['port is not allowed', 'https://hook.example:79/'],
-  ])('has the fault "%s": %s', (reason, url) => expect(fault(url)).toBe(reason))
+  ])('the error "%s" is given for the URL %s', (reason, url) => expect(fault(url)).toBe(reason))
 })
 
 test('in development a URL may have any address and port, but other faults of the URL are still refused', () => {

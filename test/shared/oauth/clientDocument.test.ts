@@ -12,7 +12,7 @@ describe('a client id may be the https URL of a client metadata document', () =>
   const ofLength = (length: number) => 'https://app.example/'.padEnd(length, 'a')
 
   test.each([URL_, 'https://app.example/a?b=c', 'https://app.example:8443/a', ofLength(500)])(
-    'for example %s',
+    'the URL %s may be a client id',
     (id) => expect(isDocumentUrl(id)).toBe(true),
   )
 
@@ -33,7 +33,7 @@ describe('a client id may be the https URL of a client metadata document', () =>
     ['with the default port', 'https://app.example:443/client.json'],
     ['with a blank at its end', 'https://app.example/client.json '],
     ['that is empty', ''],
-  ])('but not %s', (_name, id) => expect(isDocumentUrl(id)).toBe(false))
+  ])('a URL cannot be a client id %s', (_name, id) => expect(isDocumentUrl(id)).toBe(false))
 })
 
 describe('a client metadata document must state the name and the redirect URIs of the OAuth client', () => {
@@ -70,7 +70,7 @@ describe('a client metadata document must state the name and the redirect URIs o
       text({ client_id: [URL_] }),
       'client_id must be the URL of the document',
     ],
-  ])('is refused if it %s', (_name, document, message) => {
+  ])('a client metadata document is refused if it %s', (_name, document, message) => {
     expect(() => readClientDocument(URL_, document)).toThrow(message)
   })
 

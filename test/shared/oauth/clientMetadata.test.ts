@@ -15,7 +15,7 @@ describe('a redirect URI of an OAuth client is compared exactly, and shown to th
     'http://localhost:3000/cb',
     CURSOR,
     `https://app.example/${'x'.repeat(480)}`,
-  ])('may be %s', (uri) => {
+  ])('the redirect URI of an OAuth client may be %s', (uri) => {
     expect(redirectFault(uri)).toBeNull()
   })
 
@@ -37,7 +37,7 @@ describe('a redirect URI of an OAuth client is compared exactly, and shown to th
     ['https://app.example/\\', 'must have no fragment, wildcard or backslash'],
     ['https://ada@app.example/', 'must have no user name'],
     ['https://:secret@app.example/', 'must have no user name'],
-  ])('%p is refused, because it %s', (uri, fault) => {
+  ])('the redirect URI %p is refused, because it %s', (uri, fault) => {
     expect(redirectFault(uri)).toBe(fault)
   })
 

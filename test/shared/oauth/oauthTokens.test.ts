@@ -19,7 +19,7 @@ describe('a new OAuth token is a random text with the prefix of its type', () =>
     ['with a line break', (token: string) => `${token}\n`],
     ['with its prefix alone', (token: string) => token.slice(0, 5)],
     ['without its prefix', (token: string) => token.slice(5)],
-  ])('is no token %s', (_name, change) => {
+  ])('a changed OAuth token is not recognised %s', (_name, change) => {
     expect(isToken(change(newToken('access')), 'access')).toBe(false)
   })
 })
@@ -36,7 +36,7 @@ describe('a PKCE code verifier is accepted only if it matches the challenge', ()
   })
 
   test.each(['', CHALLENGE.slice(0, -1), `${CHALLENGE}a`, `${CHALLENGE}=`])(
-    'does not fit the challenge %p of another length',
+    'a PKCE code verifier does not match the challenge %p, whose length is wrong',
     (challenge) => expect(fitsChallenge(VERIFIER, challenge)).toBe(false),
   )
 

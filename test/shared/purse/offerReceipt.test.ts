@@ -156,7 +156,7 @@ describe('the service calls a signed receipt valid only if it matches the paymen
     { transaction: `0x${'cd'.repeat(32)}` },
     { issuedAt: 1_799_999_939 },
     { issuedAt: 0 },
-  ])('an old receipt is a mismatch: %p', async (changes) => {
+  ])('a receipt from before the payment gets the verdict mismatch: %p', async (changes) => {
     expect(await judgeBoth('receipt', changes)).toEqual(BOTH_MISMATCH)
   })
 
@@ -207,12 +207,15 @@ describe('the service calls a signed offer valid only if it matches the payment'
 })
 
 describe('the service calls a signed offer a mismatch if the offer had expired at the time of the payment', () => {
-  test.each([1_800_000_000, 0])('an offer is valid at its last second: %p', async (validUntil) => {
-    expect(await judgeBoth('offer', { validUntil })).toEqual(BOTH_VALID)
-  })
+  test.each([1_800_000_000, 0])(
+    'an offer is still valid in the second of its validUntil: %p',
+    async (validUntil) => {
+      expect(await judgeBoth('offer', { validUntil })).toEqual(BOTH_VALID)
+    },
+  )
 
   test.each([1_799_999_999, 1])(
-    'an offer that had expired is a mismatch: %p',
+    'an offer that had expired before the payment gets the verdict mismatch: %p',
     async (validUntil) => {
       expect(await judgeBoth('offer', { validUntil })).toEqual(BOTH_MISMATCH)
     },

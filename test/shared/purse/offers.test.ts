@@ -211,7 +211,7 @@ describe('a purse chooses the cheapest offer that it can pay', () => {
     { extra: { paymentFlow: 'authorization' } },
     { extra: { paymentFlow: 'upfront' } },
     { extra: { name: null, version: null } },
-  ])('may have %p', (changes) => {
+  ])('a purse accepts an offer with %p', (changes) => {
     expect(reasonOf(changes)).toBeNull()
   })
 

@@ -179,7 +179,7 @@ describe('classifySignature tells whether an ordinary account or a contract wall
     ['65 bytes', `0x${'11'.repeat(64)}1b`, 'eoa'],
     ['65 bytes with v of a Safe', `0x${'11'.repeat(64)}1f`, 'contract'],
     ['130 bytes', `0x${'11'.repeat(130)}`, 'contract'],
-  ])('the signature %s is classified as %s', (_name, signature, kind) => {
+  ])('a payment signature of %s is classified as %s', (_name, signature, kind) => {
     expect(classifySignature(signature).kind).toBe(kind as never)
   })
 })

@@ -169,7 +169,7 @@ describe('signReceipt signs the receipt of a payment, so that other libraries ca
     ['a time without milliseconds', { timestamp: '2026-01-02T03:04:05Z' }],
     ['another member', { note: 'x' }],
     ['an unknown network', { network: 'sei' }],
-  ])('refuses %s', (_name, changes) => {
+  ])('signReceipt throws an error for a receipt with %s', (_name, changes) => {
     expect(() => signReceipt({ body: { ...body, ...changes }, key: signing })).toThrow()
   })
 })
@@ -220,7 +220,7 @@ describe('verifyReceipt accepts a receipt only if a published key signed it', ()
     ['a cut JWS', { ...receipt, jws: receipt.jws.slice(0, -4) }, 'jws_mismatch'],
     ['an empty JWS', { ...receipt, jws: '' }, 'jws_mismatch'],
     ['a JWS of four parts', { ...receipt, jws: `${receipt.jws}.x` }, 'jws_mismatch'],
-  ])('refuses %s', (_name, value, reason) => {
+  ])('verifyReceipt refuses %s', (_name, value, reason) => {
     expect(verifyReceipt({ receipt: value, trustedKeys })).toEqual({
       ok: false,
       reason: reason as never,

@@ -88,7 +88,7 @@ describe('parseResourceUrl returns the same normal form for all spellings of one
     ['https://api.example.com\\a', /backslash/],
     [`https://api.example.com/${'a'.repeat(2048)}`, /2048/],
     [`https://api.example.com/${'é'.repeat(1000)}`, /2048/],
-  ])('refuses %p', (text, message) => {
+  ])('parseResourceUrl refuses the text %p', (text, message) => {
     expect(() => parseResourceUrl(text)).toThrow(message)
     expect(() => parseResourceUrl(text)).toThrow(ResourceUrlError)
   })
@@ -132,7 +132,7 @@ describe('the service accepts as a paid resource only an http URL or the URI of 
     'mcp://tools/a',
     'MCP://tool/a',
     'mcp:tool/a',
-  ])('is no MCP tool if it is %p, and the error names the form of a tool', (text) => {
+  ])('the resource %p is refused, and the error shows the form of an MCP tool', (text) => {
     expect(() => parsePaidResource(text)).toThrow(/^must be mcp:\/\/tool\/NAME/)
   })
 

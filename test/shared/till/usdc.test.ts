@@ -52,7 +52,7 @@ describe('parseUsdc converts a decimal amount of USDC to atomic units, and refus
     '1000000000000',
     '9'.repeat(65),
     '9'.repeat(1_000_000),
-  ])('refuses %p', (amount) => {
+  ])('parseUsdc refuses the amount %p', (amount) => {
     expect(() => parseUsdc(amount)).toThrow(UsdcAmountError)
   })
 })

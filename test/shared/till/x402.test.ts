@@ -140,7 +140,7 @@ describe('decodePaymentHeader reads an x402 payment header, or tells what is wro
     ['an empty object', encode('{}')],
     ['a header that is too long', 'A'.repeat(PAYMENT_HEADER_CHARS_MAX + 4)],
     ['a header of 4 MB', 'A'.repeat(4_000_000)],
-  ])('%s is refused as invalid_payload', (_name, header) => {
+  ])('decodePaymentHeader refuses %s as invalid_payload', (_name, header) => {
     expect(decodePaymentHeader(header)).toMatchObject({ ok: false, reason: 'invalid_payload' })
   })
 
@@ -183,7 +183,7 @@ describe('decodePaymentHeader reads an x402 payment header, or tells what is wro
       'invalid_payload',
     ],
     ['an authorization as array', 'payload.authorization', [], 'invalid_payload'],
-  ])('refuses a payment with %s', (_name, path, value, reason) => {
+  ])('decodePaymentHeader refuses a payment with %s', (_name, path, value, reason) => {
     expect(decodePaymentHeader(encode(changed(path, value)))).toMatchObject({ ok: false, reason })
   })
 

@@ -56,7 +56,7 @@ describe('the service decodes escapes in a text, and knows the source characters
     ['\\b\\f\\n\\r\\t', '\b\f\n\r\t'],
     ['\\"\\\\\\/\\q', '"\\/q'],
     ['\\\n', '\n'],
-  ])('of backslash: %p', (text, wanted) => {
+  ])('backslash escapes in a text are decoded: %p', (text, wanted) => {
     expect(unescaped(text)).toEqual([wanted])
   })
 
@@ -70,7 +70,7 @@ describe('the service decodes escapes in a text, and knows the source characters
     ['&plus;&sol;&equals;&commat;&lowbar;', '+/=@_'],
     ['&euro;&hellip;&OElig;&pi;&Pi;&thetasym;&ne;&diams;', bytes('€…ŒπΠϑ≠♦')],
     ['&unknown;&amp', '&unknown;&amp'],
-  ])('of HTML: %p', (text, wanted) => {
+  ])('HTML entities in a text are decoded: %p', (text, wanted) => {
     expect(unescaped(text)).toEqual([wanted])
   })
 

@@ -38,7 +38,7 @@ describe('the service masks a secret in each of the listed forms', () => {
       '[masked]',
     ],
     ['a number of JSON', '{"otp":492039}', '{"otp":[masked]}'],
-  ])('%s', (_name, text, wanted) => {
+  ])('a secret is masked in this form: %s', (_name, text, wanted) => {
     expect(masker.text(text)).toBe(wanted)
   })
 })

@@ -26,7 +26,7 @@ describe('an entry of a placement list names a part of the request where a secre
     ['path:/a%20b', 'path:/a%20b'],
     [`${'f'.repeat(64)}@basic`, `${'f'.repeat(64)}@basic`],
     [`query:${'q'.repeat(200)}`, `query:${'q'.repeat(200)}`],
-  ])('%s is %s', (text, entry) => {
+  ])('the placement entry %s is stored as %s', (text, entry) => {
     expect(parsePlacement(text)).toBe(entry)
   })
 
@@ -36,7 +36,7 @@ describe('an entry of a placement list names a part of the request where a secre
     ...['path:/a\\b', 'query:%', 'form:%ff', 'json:/%zz', 'header:a:b', 'header:ä', '@basic'],
     ...['1a@basic', 'a b@basic', `${'f'.repeat(65)}@basic`, `query:${'q'.repeat(201)}`],
     ...[`header:${'h'.repeat(129)}`, 'basic\n'],
-  ])('is not "%s"', (text) => {
+  ])('the text "%s" is refused as a placement entry', (text) => {
     expect(parsePlacement(text)).toBeNull()
   })
 

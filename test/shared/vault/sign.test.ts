@@ -45,7 +45,7 @@ describe('HMAC-SHA256 equals the vectors of RFC 4231 §4', () => {
       ),
       '9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2',
     ],
-  ])('key %s', (key, message, wanted) => {
+  ])('HMAC-SHA256 with the key %s gives the signature of RFC 4231', (key, message, wanted) => {
     expect(hmacSha256(readBytes('key', key, 'hex'), message).toString('hex')).toBe(wanted)
   })
 })

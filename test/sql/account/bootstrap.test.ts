@@ -160,7 +160,7 @@ describe('the migration stores the given keys', () => {
     ['the platform key', { platformKey }, ['platform'], 1],
     ['the project key with its project', { projectKey }, ['project'], 1],
     ['both keys', { platformKey, projectKey }, ['platform', 'project'], 2],
-  ])('%s', (_name, keys, stored, keyCount) =>
+  ])('the migration stores the given keys: %s', (_name, keys, stored, keyCount) =>
     withDatabase(async (database) => {
       expect(await storeGivenKeys(database.url, configWith({ keys }))).toEqual(stored)
       expect(await count(database, 'api_keys')).toBe(keyCount)

@@ -153,7 +153,7 @@ describe('a payout that is signed but not on the chain stays, unless the owner r
   test.each<[string, PurseLimits]>([
     ['the payout address', { payoutAddress: null }],
     ['the maximum balance', { maxAtomic: null }],
-  ])('is cancelled if the owner removes %s', async (_, change) => {
+  ])('a signed payout is cancelled if the owner removes %s', async (_, change) => {
     const projectId = await full(LEAST)
     await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     expect(await sent()).toEqual([[ONE], 0])

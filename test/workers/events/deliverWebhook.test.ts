@@ -214,7 +214,7 @@ describe('the delivery log stores the beginning of a response', () => {
     ],
     ['has no U+0000, which counts for no byte', `\0${'x'.repeat(1_024)}\0`, 'x'.repeat(1_024)],
     ['of an empty response is empty', '', ''],
-  ])('%s', async (_name, sent, kept) => {
+  ])('in the delivery log, a response %s', async (_name, sent, kept) => {
     receiver.answer = status(200, sent)
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await run(id)

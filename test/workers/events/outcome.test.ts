@@ -88,7 +88,7 @@ describe('the delivery log stores the beginning of a webhook response', () => {
     ['holds no half character', `${'x'.repeat(1023)}ü`, 'x'.repeat(1023)],
     ['holds no U+0000', 'a\0b\0', 'ab'],
     ['is empty for an empty answer', '', ''],
-  ])('%s', async (_name, sent, kept) => {
+  ])('the stored beginning of a webhook response %s', async (_name, sent, kept) => {
     await using receiver = await startReceiver(status(200, sent))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     expect((await waitForEnd(agent, id)).attempts[0].response).toBe(kept)
@@ -211,7 +211,7 @@ describe('a webhook delivery is aborted when its endpoint, its webhook URL or it
       (_id, owner) => service.platform.delete(`/v0/platform/projects/${owner.project.id}`),
     ],
   ]
-  test.each(ends)('%s', async (_when, error, end) => {
+  test.each(ends)('pending webhook deliveries are aborted %s', async (_when, error, end) => {
     const owner = await service.newAgent()
     await using receiver = await startReceiver(status(503))
     const endpoint = await register(owner, receiver.url)

@@ -144,7 +144,7 @@ describe('guardedRequest returns the response of a public host within limits of 
       'sends no body after its headers',
       (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'),
     ],
-  ])('the request ends at the timeout when a server %s', async (_name, onData) => {
+  ])('guardedRequest ends at its timeout if a server %s', async (_name, onData) => {
     const port = await serveRaw((socket) => socket.once('data', () => onData(socket)))
     const tookMs = await shortestMs(1_000, async () => {
       const answer = await getLocal(port, { timeoutMs: 100 })

@@ -25,7 +25,7 @@ describe('a request can create or change a draft only with valid fields', () => 
     ['fifty recipients', { to: many(20, 'a'), cc: many(20, 'b'), bcc: many(10, 'c') }],
     ['a reply to one', { inReplyTo: '<m@x>', text: 'T' }],
     ['a reply to all', { inReplyTo: '<m@x>', replyAll: true, headers: { 'X-Order': '1' } }],
-  ])('a draft may have %s', (_, content) => expect(fault(content)).toBe('read'))
+  ])('the service accepts a draft with %s', (_, content) => expect(fault(content)).toBe('read'))
 
   test.each<[content: Content, message: string]>([
     [
@@ -46,7 +46,9 @@ describe('a request can create or change a draft only with valid fields', () => 
       { attachments: [{ filename: 'a', contentType: 'text', content: '' }] },
       'attachments[0].contentType must be a media type',
     ],
-  ])('the draft %j is refused', (content, message) => expect(fault(content)).toStartWith(message))
+  ])('the service refuses a draft with the fields %j', (content, message) =>
+    expect(fault(content)).toStartWith(message),
+  )
 
   test('a draft with the field unsubscribe is refused if its own headers include List-Unsubscribe', () => {
     const headers = { 'List-Unsubscribe': '<https://a.example/u>' }

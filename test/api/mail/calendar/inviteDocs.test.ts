@@ -36,10 +36,13 @@ test.each<[name: string, invite: Partial<Invite>, event: State | null, state: st
     'proposal',
   ],
   ['that is an answer', { method: 'REPLY' }, null, 'answer'],
-])('an invitation %s has its state', (_, changes, state, expected) => {
-  expect(toInvite(invite(changes), state)).toEqual({
-    ...invite(changes),
-    state: expected as never,
-    answer: state === null ? 'needs-action' : 'accepted',
-  })
-})
+])(
+  'the API shows whether an invitation %s is current or outdated',
+  (_, changes, state, expected) => {
+    expect(toInvite(invite(changes), state)).toEqual({
+      ...invite(changes),
+      state: expected as never,
+      answer: state === null ? 'needs-action' : 'accepted',
+    })
+  },
+)

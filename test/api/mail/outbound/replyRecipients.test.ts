@@ -58,7 +58,7 @@ test.each<[name: string, changes: Partial<Message>, to: string[], cc: string[]]>
   ],
   ['no copy for the inbox', { to: [BOB], cc: ['agent+x@mail.test'] }, [ADA], [BOB]],
   ['no copy for an invalid address', { cc: ['nobody', BOB] }, [ADA], [BOB]],
-])('a reply to all has %s', (_, changes, to, cc) =>
+])('a reply to all recipients has %s', (_, changes, to, cc) =>
   expect(recipients(changes, true)).toEqual([to, cc]),
 )
 

@@ -157,11 +157,14 @@ describe('a PUT request registers a new endpoint, or changes the endpoint of the
     ['webhookSecret', { webhookUrl: 'http://a.example/', webhookSecret: 'x'.repeat(257) }],
     ['webhookSecret', { webhookUrl: 'http://a.example/', webhookSecret: 'ü'.repeat(20) }],
     ['webhookSecret', { webhookSecret: 'x'.repeat(20) }],
-  ])('refuses an invalid value of the field %s: %j', async (field, more) => {
-    const { status: code, body } = await put(await service.newAgent(), more)
-    expect([code, body.error]).toEqual([400, 'bad_request'])
-    expect(body.message).toStartWith(`${field} `)
-  })
+  ])(
+    'a PUT of an endpoint with an invalid value in the field %s is refused: %j',
+    async (field, more) => {
+      const { status: code, body } = await put(await service.newAgent(), more)
+      expect([code, body.error]).toEqual([400, 'bad_request'])
+      expect(body.message).toStartWith(`${field} `)
+    },
+  )
 
   test('a PUT is refused when the project has the maximum number of endpoints', async () => {
     const owner = await service.newAgent()

@@ -103,7 +103,7 @@ describe('the service makes an offer from the fields that a seller gives, and re
       { resource: 'https://api.example/other' },
       'resource must match a registered, active endpoint of the project',
     ],
-  ])('the offer %j is refused', async (change, message) => {
+  ])('the service refuses an offer with the fields %j', async (change, message) => {
     expect(await faultOf(read(change))).toBe(`400 ${message}`)
   })
 

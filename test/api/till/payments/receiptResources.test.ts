@@ -64,7 +64,7 @@ describe('the service signs no receipt for a resource that is not a well-formed 
     'https://api.example.com/a\r\nX: y',
     'https://api.example.com/\u0001',
     'https://user@api.example.com/a',
-  ])('%j', async (resource) => {
+  ])('no receipt is signed for the resource %j', async (resource) => {
     const { header } = await pay()
     expect((await facilitate(seller, 'verify', header, { resource })).body).toMatchObject({
       isValid: false,

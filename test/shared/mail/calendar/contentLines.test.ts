@@ -34,7 +34,7 @@ describe('the service reads calendar lines even if the sender broke or escaped t
     ['LF', '\n'],
     ['CR CR LF', '\r\r\n'],
     ['a space before CR LF', ' \r\n'],
-  ])('lines may end with %s', (_, end) => {
+  ])('the lines of a calendar file may end with %s', (_, end) => {
     const text = calendar(START, 'SUMMARY:Lunch').replaceAll('\r\n', end)
     expect(readText(text)[0]).toMatchObject({
       summary: 'Lunch',

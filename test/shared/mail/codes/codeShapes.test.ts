@@ -121,7 +121,7 @@ describe('a number of 4 to 10 digits may be a one-time code', () => {
     '4829°',
     '~4829',
     '^4829',
-  ])('inside the longer expression `%s` is no candidate', (line) => {
+  ])('a number inside the longer expression `%s` is no candidate for a one-time code', (line) => {
     expect(valuesOf(line)).toEqual([])
   })
 

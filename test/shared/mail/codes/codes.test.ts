@@ -26,12 +26,12 @@ describe('the service finds one-time codes in a mail', () => {
     'Your one-time payment password: 483920',
     'Your one-time purchase password is 483920. Amount: $12.00 at Shop',
     'Your one-time gift card PIN 483920',
-  ])('a code of a payment is found: %s', (text) => {
+  ])('the one-time code for a payment is found in the text: %s', (text) => {
     expect(valuesOf(text)).toEqual(['483920'])
   })
 
   test.each(['Nambari yako ya uthibitisho ni:\n\n418603', 'Msimbo wako wa uthibitisho ni: 418603'])(
-    'a code is found in Swahili: %s',
+    'the one-time code in a Swahili text is found: %s',
     (text) => {
       expect(valuesOf(text)).toEqual(['418603'])
     },
@@ -62,7 +62,7 @@ describe('the service finds one-time codes in a mail', () => {
     'Код поръчки: 583914',
     'Код на поръчката: 583914',
     'کد سفارش: 583914',
-  ])('the code of an order is no one-time code: %s', (text) => {
+  ])('the number of an order does not count as a one-time code: %s', (text) => {
     expect(valuesOf(text)).toEqual([])
     expect(valuesOf(text, 'Confirm your e-mail')).toEqual([])
   })
@@ -155,7 +155,7 @@ describe('the service finds one-time codes in a mail', () => {
   })
 
   test.each(['Còdighe de verìfica: WmD9aqX7tB2h', 'Codighe de cunfirma: 827364'])(
-    'a code is found in Sardinian: %s',
+    'the one-time code in a Sardinian text is found: %s',
     (text) => {
       expect(valuesOf(text)).toEqual([text.split(': ')[1]!])
     },

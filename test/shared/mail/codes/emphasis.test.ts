@@ -18,7 +18,7 @@ describe('the service finds the large text of an HTML mail', () => {
     ['if its font is called x-large', '<p style="font-size:x-large">482913</p>'],
     ['if its font is called xxx-large', '<p style="font-size:xxx-large">482913</p>'],
     ['in an old font element', '<font size="5">482913</font>'],
-  ])('%s', (_, html) => {
+  ])('HTML text counts as large %s', (_, html) => {
     expect(large(`<p>Your code is</p>${html}<p>Bye</p>`)).toEqual(['482913'])
   })
 

@@ -389,7 +389,7 @@ describe('the URL of a link may show its purpose', () => {
     ['/login/join?inviteId=67302b9e4c1f8ad05e7b3c61', 'other'],
     ['/mfa/factor/email.php?pass=1&secret=204876', 'sign-in'],
     ['/web/action-auth_totp_mail.action_activate_two_factor', 'other'],
-  ])('the purpose of the URL path %s is %s', (path, purpose) => {
+  ])('a link with the URL path %s gets the purpose %s', (path, purpose) => {
     expect(purposeOf(anchor(at(path), 'this page'))).toBe(purpose as 'verify')
   })
 

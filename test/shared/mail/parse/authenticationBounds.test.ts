@@ -86,7 +86,7 @@ test.each([
   ['From\r\n : a@b.test\r\nSubject: x\r\n From: y\r\n', 1],
   ['From: a@b.test\nX: y\nFROM: c@d.test\n', 2],
   ['From a@b.test 12:00\nX-From: y\n', 0],
-])('the number of From fields is counted (case %#)', (text, count) =>
+])('the service counts the From fields of a mail header correctly (case %#)', (text, count) =>
   expect(countFields(Buffer.from(text)).get('from') ?? 0).toBe(count),
 )
 

@@ -57,7 +57,7 @@ test.each<[name: string, most: number, (size: number) => string]>([
     400,
     (n) => filled('This mail was scanned by avast virus ', n),
   ],
-])('the reply text leaves out at most this many %s: %d', (_name, most, ending) => {
+])('the reply text omits quoted text only up to this number of %s: %d', (_name, most, ending) => {
   const mail = (size: number) => `${OWN}\n\n${ending(size)}`
   expect(replyText(mail(most))).toBe(OWN)
   expect(replyText(mail(most + 1))).not.toBe(OWN)

@@ -19,7 +19,9 @@ describe('an attribution ("Ann wrote:") that is cut off at the end of a mail is 
     ['with a title', '----- Original Message -----'],
     ['with the verb in the middle', 'Am Mo., 2. März 2026 um 09:14 Uhr schrieb Ann Now'],
     ['with the verb at the end', 'On Mon, 2 Mar 2026 at 9:14 AM Ann Nowak wrote'],
-  ])('%s: %s', (_name, line) => expect(below(line)).toBe(''))
+  ])('a cut-off attribution %s is removed from the end of the mail: %s', (_name, line) =>
+    expect(below(line)).toBe(''),
+  )
 
   test('an attribution ("Ann wrote:") that is cut off at the end of a mail may cover up to three lines', () => {
     const lines = ['On Mon, 2 Mar 2026', 'at 9:14 Ann Nowak', '<ann@mail.exam']
@@ -60,7 +62,9 @@ describe('a last line that only looks like an attribution ("Ann wrote:") stays i
     ['with a date behind many words', 'We would all like to meet on 2 Mar 2026 at 9:14 Ann Nowak'],
     ['that is quoted', '> On Mon, 2 Mar 2026 at 9:14 Ann Nowak'],
     ['that is empty', ''],
-  ])('%s: %s', (_name, line) => expect(below(line)).toBeUndefined())
+  ])('a last line %s stays in the reply text: %s', (_name, line) =>
+    expect(below(line)).toBeUndefined(),
+  )
 
   test('the last line is the writer’s own text if the line above announces it', () => {
     const line = 'Ann Nowak <ann@mail.example>, 2 Mar 2026, 09:14'

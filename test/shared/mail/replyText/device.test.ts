@@ -13,7 +13,7 @@ describe('a line that names a known device ("Sent from my iPhone") ends the repl
     `Sent from my iPhone ${'x'.repeat(100)}`,
     'Sent from my iPhone 3 4 5 6 7 8 9 10 11 12',
     'sent from a b c d iphone',
-  ])('is a device line: %s', (line) => expect(isDeviceLine(line)).toBe(true))
+  ])('this line names a known device: %s', (line) => expect(isDeviceLine(line)).toBe(true))
 
   test.each([
     ['with a question mark', 'Sent from my iPhone?'],
@@ -23,7 +23,9 @@ describe('a line that names a known device ("Sent from my iPhone") ends the repl
     ['with Outlook among more than seven words', 'The outlook for a new iphone market is bright'],
     ['with the device behind the eighth word', 'Sent from my own desk in town, not an iPhone'],
     ['with Outlook and no device', 'Get Outlook for my mother'],
-  ])('is no device line %s', (_name, line) => expect(isDeviceLine(line)).toBe(false))
+  ])('a line does not count as a device line %s: %s', (_name, line) =>
+    expect(isDeviceLine(line)).toBe(false),
+  )
 
   test('a line such as "Sent from my iPhone" (a device line) has at most 200 characters, markup included', () => {
     const padded = (length: number) =>
@@ -52,7 +54,7 @@ describe('a device line ("Sent from my iPhone") ends the reply only in the right
     ['above the address of its maker', ['https://maker.example/app', '']],
     ['above a header line', ['From: Ann <ann@mail.example>']],
     ['above another device line', ['Get Outlook for Android']],
-  ])('%s', (_name, below) => {
+  ])('a device line ("Sent from my iPhone") ends the reply %s', (_name, below) => {
     expect(closes('Sent from my iPhone 12 with a very short note', ...below)).toBe(true)
   })
 
@@ -104,9 +106,7 @@ describe('a line about an unknown device ends the reply if it has a usual form (
     ],
     ['with three excuses', 'Sent from my Foo 12. a, b, c'],
     ['with "via" in the middle of a sentence', 'We flew via Tikker'],
-  ])('a line does not end the reply if it is one %s: %s', (_name, line) =>
-    expect(closes(line)).toBe(false),
-  )
+  ])('a line %s does not end the reply: %s', (_name, line) => expect(closes(line)).toBe(false))
 
   test('a device line with an unknown device has at most 80 characters, unless it contains "my" ("Sent from my …")', () => {
     const name = (length: number) => `${'Von '.padEnd(length - ' gesendet'.length, 'N')} gesendet`

@@ -131,7 +131,9 @@ describe('the reply text of an HTML mail contains no quote or signature element'
     ],
     ['is empty for an empty mail', '', ''],
   ]
-  test.each(cases)('%s', (_name, html, want) => expect(replyTextFromHtml(html)).toBe(want))
+  test.each(cases)('the reply text of an HTML mail %s', (_name, html, want) =>
+    expect(replyTextFromHtml(html)).toBe(want),
+  )
 })
 
 describe('finding the reply text of hostile input takes limited CPU time', () => {
@@ -156,7 +158,10 @@ describe('finding the reply text of hostile input takes limited CPU time', () =>
   ]
   // In a measurement, each input took less than 0.2 s of CPU time. The test allows 2 s, because the machine may be
   // busy.
-  test.each(inputs)('%s', (_name, text) => {
-    expect(cpuMsOf(() => replyText(text))).toBeLessThan(2000)
-  })
+  test.each(inputs)(
+    'the reply text of a megabyte of %s is found within 2 s of CPU time',
+    (_name, text) => {
+      expect(cpuMsOf(() => replyText(text))).toBeLessThan(2000)
+    },
+  )
 })

@@ -17,7 +17,7 @@ describe('the history of a ticket below a reply is removed from the reply text',
       'entries in the German form of a date',
       '22.01.2025 14:03 Lumen Hilfe:\nBitte neu starten.\n\n20.01.2025 09:30 Ann Lee:\nEs geht nicht.',
     ],
-  ])('is cut: %s', (_, history) => {
+  ])('the reply text omits a ticket history that consists of %s', (_, history) => {
     expect(replyText(`${OWN}\n\n${history}`)).toBe(OWN)
   })
 

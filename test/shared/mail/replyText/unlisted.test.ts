@@ -59,7 +59,7 @@ describe('the service removes an earlier mail in an unlisted form below the writ
       3,
     ),
     'We use Avast. Is that enough against a virus?|Please tell me more about it.|Do you sell it?|How much?|Can you install it here?',
-  ])('the reply text keeps the text below: %s', (template) =>
+  ])('the reply text keeps these lines below the writer’s text: %s', (template) =>
     expect(below(template)).toBe(`${OWN}\n\n${template.replaceAll('|', '\n')}`.trim()),
   )
 })
@@ -93,7 +93,10 @@ describe('finding the reply text of hostile input in an unlisted form takes limi
     ['introduced quotes', 'a:\n> b\n'.repeat(MB / 8)],
     ['capitals', `${'Aa '.repeat(130)}\n\n`.repeat(2500)],
   ]
-  test.each(inputs)('%s', (_name, text) => {
-    expect(cpuMsOf(() => replyText(text))).toBeLessThan(2000)
-  })
+  test.each(inputs)(
+    'the reply text of a megabyte of %s is found within 2 s of CPU time',
+    (_name, text) => {
+      expect(cpuMsOf(() => replyText(text))).toBeLessThan(2000)
+    },
+  )
 })

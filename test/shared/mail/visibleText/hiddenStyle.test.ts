@@ -246,7 +246,7 @@ describe('letters in the colour of their background count as hidden', () => {
     'rgb(0 0 0 / 4%)',
     '#0000',
     '#0000000c',
-  ])('%s is not seen on white', (colour) => {
+  ])('letters in the colour %s on white count as hidden', (colour) => {
     expect(seen(`color: ${colour}`)).toBe(false)
   })
 
@@ -274,7 +274,7 @@ describe('letters in the colour of their background count as hidden', () => {
     '#0000000d',
     '#0001',
     'rgb(90% 90% 90%)',
-  ])('%s is seen on white', (colour) => {
+  ])('letters in the colour %s on white count as visible', (colour) => {
     expect(seen(`color: ${colour}`)).toBe(true)
   })
 

@@ -45,7 +45,7 @@ test.each([
   { minimum: 0, maximum: -1.5, exclusiveMinimum: 1, exclusiveMaximum: 2 },
   { minLength: 0, maxLength: 3, minItems: 0, maxItems: 1 },
   { items: false, additionalProperties: { type: 'string' } },
-])('the JSON schema %j has no fault', (schema) => expect(schemaFault(schema)).toBeNull())
+])('a seller may use the JSON schema %j', (schema) => expect(schemaFault(schema)).toBeNull())
 
 test.each<[unknown, string, string]>([
   [null, '', 'be a JSON Schema: an object or a boolean'],
@@ -105,7 +105,9 @@ describe('the service accepts a value that follows a JSON schema', () => {
     [{ prefixItems: [{ type: 'string' }], items: { type: 'number' } }, ['a', 1]],
     [{ prefixItems: [{ type: 'string' }], items: false }, ['a']],
     [{ patternProperties: { '^x-': {} }, additionalProperties: false }, { 'x-a': 1 }],
-  ])('%j accepts %j', (schema, value) => expect(valueFault(schema, value)).toBeNull())
+  ])('the JSON schema %j accepts the value %j', (schema, value) =>
+    expect(valueFault(schema, value)).toBeNull(),
+  )
 })
 
 describe('the service refuses a value that breaks a JSON schema', () => {
@@ -145,7 +147,10 @@ describe('the service refuses a value that breaks a JSON schema', () => {
       'constructor',
       'be of the type string',
     ],
-  ])('%j refuses %j at the path %p: it must %s', (schema, value, path, must) => {
-    expect(valueFault(schema, value)).toEqual({ path, must })
-  })
+  ])(
+    'the JSON schema %j refuses %j at the path %p: the value must %s',
+    (schema, value, path, must) => {
+      expect(valueFault(schema, value)).toEqual({ path, must })
+    },
+  )
 })

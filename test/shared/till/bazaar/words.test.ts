@@ -52,7 +52,7 @@ describe('the icon of an endpoint is refused unless its URL is short and public'
     'https://xlocalhost/',
     'https://localhost.example/',
     'https://seller.example/[x]',
-  ])('may be %s', (url) => {
+  ])('the icon URL of an endpoint may be %s', (url) => {
     expect(iconUrlFault(url)).toBeNull()
   })
 
@@ -94,7 +94,7 @@ describe('a path template of an endpoint is refused unless it is short and leads
   const encoded = (text: string, times: number) => text.replaceAll('%', `%${'25'.repeat(times)}`)
 
   test.each(['/weather/:city', '/v1.2/a_b-c~d/:x', '/a%20b', '/a%2Fb', '/.', '/a:/b'])(
-    'may be %s',
+    'the path template of an endpoint may be %s',
     (text) => {
       expect(isRouteTemplate(text)).toBe(true)
     },

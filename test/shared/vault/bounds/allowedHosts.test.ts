@@ -133,7 +133,9 @@ describe('a text does not count as an allowed host', () => {
     ['with a wildcard before an IPv4 address and a port', '*.10.0.0.1:8443'],
     ['with a wildcard before the first number of an IPv4 address', '*.127.1'],
     ['with a wildcard before an IPv6 address', '*.[::1].a'],
-  ])('%s', (_name, text) => expect(parseAllowedHost(text)).toBeNull())
+  ])('a credential cannot have an allowed host %s', (_name, text) =>
+    expect(parseAllowedHost(text)).toBeNull(),
+  )
 })
 
 describe('the hosts that a credential may reach come from its list of hosts, or else from its address', () => {

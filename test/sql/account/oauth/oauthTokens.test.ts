@@ -95,11 +95,14 @@ describe('the service exchanges an authorization code for tokens only once, and 
     ['a wrong code verifier', { isProven: () => false }],
     ['an unknown code', { code: newToken('code') }],
     ['a token in place of the code', { code: newToken('refresh') }],
-  ])('is refused with %s, and stays valid for its client', async (_, changes) => {
-    const grant = await newGrant()
-    expect(await exchange(grant, changes)).toBe('invalid_grant')
-    await tokensOf(grant)
-  })
+  ])(
+    'an authorization code is refused with %s, and stays valid for its client',
+    async (_, changes) => {
+      const grant = await newGrant()
+      expect(await exchange(grant, changes)).toBe('invalid_grant')
+      await tokensOf(grant)
+    },
+  )
 
   test('an authorization code is refused after its expiry', async () => {
     const grant = await newGrant()

@@ -91,7 +91,7 @@ test.each<[name: string, change: HeldEdit, after: { text: string; html: string |
     { text: 'N', html: '<p>N</p>' },
     { text: 'N', html: '<p>N</p>' },
   ],
-])('%s', async (_, change, { text, html }) => {
+])('in an edit of a mail that waits for approval, %s', async (_, change, { text, html }) => {
   const held = await hold({ subject: 'Old', text: 'T', html: '<p>T</p>' })
   expect(await edit(held, (await bytesOf(held)).hash, change)).toBe('done')
   const mails = await readHeldMails(pool, held.projectId, [held.messageId], 100)

@@ -62,7 +62,7 @@ describe('a single event has an instance in the calendar only if the project has
     ['a declined event has no instance', { answer: 'declined' }, 0],
     ['an unanswered event has no instance', { answer: 'needs-action' }, 0],
     ['a cancelled event has no instance', { status: 'cancelled' }, 0],
-  ])('for an event that does not recur: %s', async (_, changes, count) => {
+  ])('in the calendar %s if it does not recur', async (_, changes, count) => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, changes)
     await placeInstances(pool, [row])

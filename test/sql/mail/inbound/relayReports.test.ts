@@ -74,7 +74,7 @@ describe('a relay’s report is recorded only for the sent copy that it names', 
       }),
     ],
     ['the envelope sender', (sent) => ({ returnPaths: ['a@b.example', verp(sent)] })],
-  ])('a report finds its copy by %s', async (_, clues) => {
+  ])('the report of a mail relay is matched to the sent copy by %s', async (_, clues) => {
     const sent = await handedOver()
     const other = await handedOver(sent.projectId)
     expect(await report(clues(sent))).toBe(true)

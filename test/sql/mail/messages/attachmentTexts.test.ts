@@ -257,38 +257,41 @@ describe('if the database refuses a value of an attachment, only this attachment
     ['an invite that breaks a check', () => ({ invites: [tooLong()] })],
     ['a text with U+0000', () => ({ text: 'a\u0000b' })],
     ['a code with half a character', () => ({ codes: [code('\ud83d')] })],
-  ])('%s makes only its own attachment fail, and fails for good', async (_, changes) => {
-    const ids = ['att_1', 'att_2', 'att_3']
-    const found = await received(ids)
-    const outcomes = ids.map((attachmentId) =>
-      outcomeOf(found.row, {
-        attachmentId,
-        codes: [code(`code-${attachmentId}`)],
-        ...(attachmentId === 'att_2' ? changes() : {}),
-      }),
-    )
-    expect(await recordTexts(pool, found.projectId, outcomes)).toBe(true)
-    expect(await rowsOf(found)).toEqual([
-      { id: 'att_1', ...ready },
-      { id: 'att_2', ...failed },
-      { id: 'att_3', ...ready },
-    ])
-    expect(await valuesOf(found)).toEqual(['code-att_1', 'code-att_3'])
-    expect(await readingOf(found.projectId)).toEqual([[30, 15]])
-    expect(await newEvents(found)).toEqual([
-      'attachment.read',
-      'message.code',
-      'attachment.read',
-      'attachment.read',
-    ])
-    const { attachments, invites } = await messageAt(found)
-    expect(attachments.map(({ text }: any) => text.state)).toEqual(['ready', 'failed', 'ready'])
-    expect(invites).toBeNull()
-    const { rows } = await pool.query('select from calendar_events where project_id = $1', [
-      found.projectId,
-    ])
-    expect(rows).toEqual([])
-  })
+  ])(
+    'the database refuses %s, so that only the attachment with this value fails permanently',
+    async (_, changes) => {
+      const ids = ['att_1', 'att_2', 'att_3']
+      const found = await received(ids)
+      const outcomes = ids.map((attachmentId) =>
+        outcomeOf(found.row, {
+          attachmentId,
+          codes: [code(`code-${attachmentId}`)],
+          ...(attachmentId === 'att_2' ? changes() : {}),
+        }),
+      )
+      expect(await recordTexts(pool, found.projectId, outcomes)).toBe(true)
+      expect(await rowsOf(found)).toEqual([
+        { id: 'att_1', ...ready },
+        { id: 'att_2', ...failed },
+        { id: 'att_3', ...ready },
+      ])
+      expect(await valuesOf(found)).toEqual(['code-att_1', 'code-att_3'])
+      expect(await readingOf(found.projectId)).toEqual([[30, 15]])
+      expect(await newEvents(found)).toEqual([
+        'attachment.read',
+        'message.code',
+        'attachment.read',
+        'attachment.read',
+      ])
+      const { attachments, invites } = await messageAt(found)
+      expect(attachments.map(({ text }: any) => text.state)).toEqual(['ready', 'failed', 'ready'])
+      expect(invites).toBeNull()
+      const { rows } = await pool.query('select from calendar_events where project_id = $1', [
+        found.projectId,
+      ])
+      expect(rows).toEqual([])
+    },
+  )
 
   test('if recording attachments fails with an error that is not about a refused value, all of them stay waiting', async () => {
     const found = await received(['att_1', 'att_2'])

@@ -93,7 +93,7 @@ describe('a search reads the pending messages, which are in no segment of the se
     ['newest', numbers(300, 45), numbers(44, 1), -Infinity],
     ['oldest', numbers(1, 256), numbers(257, 300), Infinity],
   ] as const)(
-    'come in batches of 256, the %s first, and no equally old one is lost between two batches',
+    'pending messages come in batches of 256, the %s first, and no message with an equal time is lost between two batches',
     async (order, first, second, end) => {
       const projectId = newId()
       await store(projectId, Array<{ time: number }>(300).fill({ time: 7 }))

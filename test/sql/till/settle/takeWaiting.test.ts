@@ -196,7 +196,7 @@ describe('a marked payer’s payments get separate transactions for a day', () =
     ['whose payer is kept alone', true, (id) => lone(id, chainId, '1 hour')],
     ['whose payer was kept alone before', false, (id) => lone(id, chainId, '-1 hour')],
     ['whose payer is kept alone on another chain', false, (id) => lone(id, 7, '1 hour')],
-  ])('a payment %s is in the lane of single payments: %p', async (_, alone, change) => {
+  ])('a payment %s gets a separate transaction: %p', async (_, alone, change) => {
     const id = await waiting({ payer: PAYER })
     await change(id)
     const [untaken] = await findUntaken(pool, [id], { chainId, headTime: 0n })

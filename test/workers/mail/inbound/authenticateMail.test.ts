@@ -494,7 +494,7 @@ describe('if a domain demands strict alignment, only exactly this domain can pro
     ['v=DMARC1; p=none; ADKIM = S ;aspf= s', 'mail.strict.test', 'a@mail.strict.test', FAIL],
     ['v=DMARC1; p=reject; adkim=r; aspf=r', 'mail.strict.test', 'a@mail.strict.test', PASS],
   ] as const)(
-    'with the record %p, a signer %p and a sender %p',
+    'a mail is aligned or not with the DMARC record %p, the DKIM signer %p and the envelope sender %p',
     async (record, signer, sender, result) => {
       expect(await checked(signer, sender, record)).toEqual(result)
     },
@@ -614,7 +614,7 @@ describe('a forger cannot use the ways in which mail libraries read a mail to fo
       'an added Subject field after a byte order mark',
       (genuine: string) => `\xef\xbb\xbfSubject: pay\r\n${genuine}`,
     ],
-  ])('%s is not proven', async (_, forge) => {
+  ])('the author is not proven by a genuine signature after %s', async (_, forge) => {
     const genuine = await signed(write('news@victim.test'), 'victim.test')
     const { dmarc, isAligned } = await judge(forge(genuine))
     expect([dmarc, isAligned]).toEqual(['permerror', false])

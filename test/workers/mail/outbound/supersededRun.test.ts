@@ -35,7 +35,7 @@ const transportOf = (sent: string[], before: (to: string) => Promise<unknown>) =
 test.each<[string, string]>([
   ['another run of its job has begun', 'update outbound_mails set attempt = attempt + 1'],
   ['the mail is deleted', 'delete from messages'],
-])('a run sends no further copies after %s', async (_event, change) => {
+])('a run of the sending job sends no more copies after %s', async (_event, change) => {
   const to = ['a@example.com', 'b@example.com', 'c@example.com']
   const mail = await newSent(pool, { to })
   const sent: string[] = []

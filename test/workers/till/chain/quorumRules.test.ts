@@ -102,7 +102,7 @@ describe('a quorum of chain nodes rates for each node whether it agreed', () => 
         [one, one],
       ],
     ],
-  ])('a node %s is rated as %s', async (_, rating, methods, replies) => {
+  ])('a chain node %s gets the rating %s', async (_, rating, methods, replies) => {
     expect((await ratings(methods, replies))[0]).toBe(rating)
   })
 })
@@ -138,7 +138,7 @@ describe('a reply counts only if a quorum of chain nodes gives the same reply', 
       [ok(`0x${'1'.repeat(65)}`), ok('0x1')],
       'trouble',
     ],
-  ])('%s', async (_, method, replies, wanted) => {
+  ])('in a quorum of two chain nodes, %s', async (_, method, replies, wanted) => {
     const answers = await decided([method], replies)
     expect(answers).toEqual(wanted === 'trouble' ? wanted : [wanted])
   })

@@ -106,9 +106,12 @@ test.each<[string, number[], Log[]]>([
   ['a transfer without an amount', [], [{ ...moved(), data: '0x' }]],
   ['a transfer with one topic', [], [{ ...moved(), topics: moved().topics.slice(0, 1) }]],
   ['no transfer', [], [used()]],
-])('a receipt with %s has the plain transfers %p', (_, indexes, logs) => {
-  const numbered = logs.map((log, n) => ({ ...log, logIndex: BigInt(n) }))
-  const { asset, amountAtomic } = payment
-  const wanted = { asset, payer: payer.address, payTo: payTo as Address, amountAtomic }
-  expect(plainTransfers(numbered, wanted)).toEqual(indexes)
-})
+])(
+  'a transaction receipt with %s proves the transfers with the log indexes %p',
+  (_, indexes, logs) => {
+    const numbered = logs.map((log, n) => ({ ...log, logIndex: BigInt(n) }))
+    const { asset, amountAtomic } = payment
+    const wanted = { asset, payer: payer.address, payTo: payTo as Address, amountAtomic }
+    expect(plainTransfers(numbered, wanted)).toEqual(indexes)
+  },
+)

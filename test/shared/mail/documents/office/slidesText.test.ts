@@ -181,7 +181,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
     [place(0, 500, 10, 10), place(0, 499, 10, 10)],
     [place(-10, 0, 10, 10), place(-9, 0, 10, 10)],
     [place(0, -10, 10, 10), place(0, -9, 10, 10)],
-  ])('stand beside the page at %s, and not at %s', (off, on) => {
+  ])('words count as outside of the slide at the position %s, and not at %s', (off, on) => {
     expect(seen(shape(p(run('no')), off))).toEqual(['', 'off-page-text'])
     expect(seen(shape(p(run('a')), on))).toEqual(['a'])
     expect(seen(`<p:grpSp>${shape(p(run('a')), off)}</p:grpSp>`)).toEqual(['a'])
