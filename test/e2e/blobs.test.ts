@@ -93,7 +93,7 @@ test('a large mail is received, read and searched, and its contents are stored e
   }
 })
 
-test('if the stored object of a mail is damaged or missing, the API returns content_lost, but the rest of the mail can be read', async () => {
+test('if the stored original of a mail is damaged or missing, a request for it gets content_lost, but the text of the mail can be read', async () => {
   const agent = await service.newAgent()
   const before = new Set(bucket.names())
   await service.deliver(large(agent, 'Damaged'))

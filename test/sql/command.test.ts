@@ -48,7 +48,7 @@ test('the command purse:rotate prints its usage for wrong arguments, and refuses
   ])
 })
 
-test('the command keys:new refuses a wrong, reserved or taken project name, and a platform key above the maximum number', async () => {
+test('the command keys:new refuses a wrong, reserved or used project name, and a platform key above the maximum number', async () => {
   await createProject(database.pool, {
     ...{ name: 'Taken', purpose: 'SELLER', emailAddress: 'taken@mail.test' },
     scopes: ['mail:read'],

@@ -386,7 +386,7 @@ print(json.dumps([
   for k, m in box.items()]))`
 
 describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox", () => {
-  test('in an mbox export, mails with hostile bodies or senders stay complete and cannot forge a further message', async () => {
+  test('in an mbox export, a mail with a hostile body or sender stays complete, and a reader of the file finds no forged message', async () => {
     const agent = await service.newAgent()
     const { id: projectId } = agent.project
     const raws = new Map<string, string>()

@@ -405,7 +405,7 @@ describe('the client builds correct HTTP requests, and returns the response or t
     } as never)
   })
 
-  test('if the caller aborts a call, the call fails with the caller’s reason and sends no further request', async () => {
+  test('if the caller aborts a call, the call fails with the caller’s reason and sends no more requests', async () => {
     const stop = new AbortController()
     const { purser, requests } = answering(() => {
       stop.abort('enough')

@@ -394,7 +394,7 @@ describe('the event stream of a project sends its events', () => {
   })
 })
 
-describe('a client waits for a message', () => {
+describe('a client that waits for a message gets the next matching message, or an empty response after the time limit', () => {
   const wait = (agent: Agent, query: Record<string, string>) =>
     agent.get(`/v0/messages/wait?${new URLSearchParams(query)}`)
   test('the wait for a message returns the next matching message', async () => {

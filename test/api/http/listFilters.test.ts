@@ -82,7 +82,7 @@ describe('the list of webhook deliveries has filters', () => {
     }
   })
 
-  test('the API counts webhook deliveries by state and receiver, with the share of failed deliveries', async () => {
+  test('the API counts webhook deliveries by state and receiver, with the percentage of failed deliveries', async () => {
     const { body } = await agent.get('/v0/webhooks/deliveries/stats?event=message.received')
     expect(body).toMatchObject({ total: 8, complete: true, delivered: 2, pending: 2, failed: 4 })
     expect(body.failureRate).toBeCloseTo(4 / 6)

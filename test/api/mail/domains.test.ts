@@ -331,7 +331,7 @@ test('a mail domain whose name servers never answer is checked only hourly after
   expect(await nextInS()).toBeWithin(3_000, 3_601)
 })
 
-test('the API refuses an invalid, taken or unknown mail domain', async () => {
+test('the API refuses a mail domain that is invalid, unknown or used by another project', async () => {
   for (const domain of [
     '',
     'localhost',

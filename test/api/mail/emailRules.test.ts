@@ -185,7 +185,7 @@ test('an email rule for a Unicode domain applies to its Unicode and ASCII forms'
   )
 })
 
-test('email rules check each author of a mail, even if the rest of the mail cannot be parsed', async () => {
+test('email rules check each author of a mail, even if the body of the mail cannot be parsed', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   const filler = `X-Filler: ${'x'.repeat(900)}\n`.repeat(1_300)

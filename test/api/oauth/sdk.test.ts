@@ -100,7 +100,7 @@ test.each(['/mcp', '/mcp?names=underscore'])(
   },
 )
 
-test('when a call needs another scope, the official MCP client asks the owner for further consent', async () => {
+test('if a call needs a scope that the app lacks, the official MCP client asks the owner for consent to this scope', async () => {
   const host = new Host()
   const first = transportOf(host)
   const client = new Client({ name: 'host', version: '1' })

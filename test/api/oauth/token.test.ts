@@ -218,7 +218,7 @@ describe('with its refresh token, an app gets a new access token', () => {
     expect(await scopeOf('mail:read mail:read')).toBe('mail:read')
   })
 
-  test('a token refresh may not name a scope beyond the grant, or a scope text of more than 1000 characters', async () => {
+  test('a token refresh is refused if it names a scope that the owner did not grant, or a scope text of more than 1000 characters', async () => {
     expect(await refused({ ...renewal, scope: 'mail:read mail:manage' })).toEqual(SCOPE_FAULT)
     expect(await scopeOf('mail:read'.padEnd(1_000))).toBe('mail:read')
     expect(await refused({ ...renewal, scope: 'mail:read'.padEnd(1_001) })).toEqual([

@@ -57,7 +57,7 @@ const sums = async () => {
   return { reservedUsdc, openUsdc, spentUsdc, releasedUsdc }
 }
 
-test('an unused signed payment reserves its amount until a final block is later than its expiry; then the amount is free again', async () => {
+test('an unused signed payment reserves its amount until a final block is later than its expiry; then the mandate may spend the amount again', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
@@ -136,7 +136,7 @@ test('if a seller does not answer, the purse sends the same signed payment again
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('if the seller sends a second 402 response after the payment, the purchase ends, and the purse signs no further payment', async () => {
+test('if the seller sends a second 402 response after the payment, the purchase ends, and the purse signs no second payment', async () => {
   seller.serve = async () => seller.challenge([{ amount: '9999' }])
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })

@@ -119,7 +119,7 @@ test('a listener deletes the incomplete mails of listeners that no longer run, a
   expect(readdirSync(folder).toSorted()).toEqual([`incoming-${process.ppid}`, 'spool'])
 })
 
-test('complete large mails wait on disk until the memory has room for them, and a mail above the whole limit is loaded alone', async () => {
+test('complete large mails wait on disk until enough memory is free, and a mail above the memory limit is loaded alone', async () => {
   const { begin } = mails(3)
   const [first, second, third] = await Promise.all([
     begin('a', '10.0.1.1', 2),

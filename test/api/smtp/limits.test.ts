@@ -72,7 +72,7 @@ test('unfinished mails of one IP address cannot use up the space for mails of ot
 })
 
 testWhole(
-  'unfinished messages of four addresses leave room for a message of a fifth address',
+  'if four IP addresses send unfinished messages of the maximum size, a fifth address can still send a message',
   async () => {
     await using own = await startTestService({ workers: false })
     const agent = await own.newAgent()

@@ -163,7 +163,7 @@ const notes = (secret: string): Record<string, object> => ({
 })
 
 for (const [name, secret] of Object.entries(SECRET_OF)) {
-  test(`a placeholder for the secret of ${name} in a note is not filled in, and the error names the placement (allowed places)`, async () => {
+  test(`a placeholder for the secret of ${name} in a note is not filled in, and the error names the request parts that may hold the secret`, async () => {
     for (const [how, request] of Object.entries(notes(secret))) {
       const { status, body } = await use(name, request)
       expect([how, received, published.join().includes(SECRET)]).toEqual([how, [], false])
@@ -182,7 +182,7 @@ test('if a request contains encoded braces, the service sends them unchanged, be
   expect(JSON.stringify(received)).not.toContain(SECRET)
 })
 
-test('the service fills in a secret only at its allowed places, but fills in metadata at any place', async () => {
+test('the service fills in a secret only in the allowed request parts, but fills in metadata anywhere', async () => {
   const auth = { Authorization: 'Bearer {{ apiKey }}' }
   expect((await use('api', { url: url('/'), headers: auth })).body.state).toBe('answered')
   expect(received[0]!.headers.authorization).toBe(`Bearer ${SECRET}`)

@@ -91,7 +91,7 @@ test('a part of the service fails to start with one error line if the port HEALT
 })
 
 testWhole(
-  'if a part is started alone and its port is taken, the start fails with one error line',
+  'if a part of the service is started alone and its port is already used, the start fails with one error line',
   async () => {
     const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal' }
     const api = await failToStart('api/main.ts', { ...env, PORT: String(port) })
@@ -160,7 +160,7 @@ test('if a worker process starts before the database, it ends with exit code 1, 
 })
 
 testWhole(
-  'without DEVNET_PORT the devnet does not use the taken port 8545, but another port that it prints',
+  'if port 8545 is already used and DEVNET_PORT is not set, the devnet uses a free port and prints its number',
   async () => {
     const anvil = createServer()
     const held = await new Promise<boolean>((resolve) => {

@@ -131,7 +131,7 @@ test('a worker process refuses an unknown pool and names the existing pools', as
   )
 })
 
-test('without a browser, the command migrate stores the first platform key and project key, and keys:new makes further keys', async () => {
+test('without a browser, the command migrate stores the first platform key and project key, and keys:new makes more keys', async () => {
   const [platformKey, projectKey] = [generateKey('platform'), generateKey('project')]
   const given = { BOOTSTRAP_PLATFORM_KEY: platformKey, BOOTSTRAP_PROJECT_KEY: projectKey }
   for (let twice = 0; twice < 2; twice++) {

@@ -19,7 +19,7 @@ test('if several tasks use equally much of a resource, the service stops the tas
   expect(choose(['a', 2, 1], ['b', 2, 3], ['c', 2, 2], ['d', 1, 9])).toBe('b')
 })
 
-test('if several tasks use equally much and have the same rank in the given ranking function, the service stops the first of them', () => {
+test('if several tasks use equally much of a resource and rank equally, the service stops the first of them', () => {
   expect(choose(['a', 2, 1], ['b', 2, 1])).toBe('a')
 })
 

@@ -132,7 +132,7 @@ describe('before its sender is authenticated, a message is refused if an email r
     expect(refused(rules(block(SPAM)), '', [])).toBe(false)
   })
 
-  test('email rules of other scopes do not affect a received message', () => {
+  test('email rules with a scope other than RECEIVE do not affect a received message', () => {
     const list = rules(`BLOCK SEND ${ADA}`, 'ALLOW REPLY other@shop.example')
     expect(refused(list, ADA, [ADA])).toBe(false)
   })

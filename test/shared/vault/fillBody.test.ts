@@ -32,7 +32,7 @@ function filled(body: string, type?: string, headers: Record<string, string> = {
 describe('the service fills the placeholders in the fields of a form body', () => {
   const FORM = 'application/x-www-form-urlencoded'
 
-  test('in a form body, each field counts as a separate place for a secret, and the service percent-encodes the inserted secret', () => {
+  test('in a form body, the owner can allow a secret in single fields, and the service percent-encodes the inserted secret', () => {
     const { body, places } = filled('a=1&user+name={{x}}&b=={{x}}&{{x}}', FORM)
     const value = encodeURIComponent(VALUE)
     expect(body).toBe(`a=1&user+name=${value}&b==${value}&${value}`)
@@ -74,7 +74,7 @@ test('a placeholder in the query of a URL counts as a query parameter, and not a
 describe('the service fills the placeholders in the strings of a JSON body', () => {
   const JSON_TYPE = 'application/json'
 
-  test('in a JSON body, each string counts as a separate place for a secret, named by its JSON Pointer', () => {
+  test('in a JSON body, the owner can allow a secret in single strings, which are named by their JSON Pointers', () => {
     const text =
       '{"a":"{{x}}","b":[1,"{{x}}",{"c/d~e":"p {{x}} s"}],"f":[[],["{{x}}"]],"g":"{{x}}"}'
     const { body, places } = filled(text, JSON_TYPE)
@@ -154,7 +154,7 @@ describe('the service fills the placeholders in the strings of a JSON body', () 
   })
 })
 
-test('a body that is neither a form nor JSON counts as one single place for secrets, and in XML and HTML the inserted value is escaped', () => {
+test('a secret in a body that is neither a form nor JSON needs permission for the whole body, and is escaped in XML and HTML', () => {
   expect(filled('<a>{{x}}</a>', 'application/soap+xml')).toEqual({
     body: '<a>a&#34;b&#60;&#38;&#39;\\ü/</a>',
     places: ['body'],

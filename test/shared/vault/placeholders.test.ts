@@ -121,8 +121,8 @@ describe('the service replaces a placeholder by the credential’s value, and re
   })
 })
 
-describe('a secret is refused in a part of the request that its placement (list of allowed places) does not name', () => {
-  test('a secret at a place that its placement (list of allowed places) lacks is refused, and the error names the place', () => {
+describe('a secret is refused in a request part that its placement (list of allowed parts) does not name', () => {
+  test('a secret in a request part that its placement (list of allowed parts) lacks is refused, and the error names the part', () => {
     const refuse =
       (text: string, given: Partial<UsedCredential> = {}) =>
       () =>
@@ -135,7 +135,7 @@ describe('a secret is refused in a part of the request that its placement (list 
     expect(refuse('{{basicAuth}}')).toThrow(OutOfBoundsError)
   })
 
-  test('a placement (list of allowed places) for `apiKey` or `key` counts for both names, unless the credential has both fields', () => {
+  test('a placement (list of allowed request parts) for `apiKey` or `key` counts for both names, unless the credential has both fields', () => {
     const key = { data: { key: 'abcdef-1' } }
     for (const text of ['{{key}}', '{{apiKey}}'])
       for (const placement of ['key@body', 'apiKey@body'])
@@ -147,7 +147,7 @@ describe('a secret is refused in a part of the request that its placement (list 
     expect(() => textOf('{{password}}', {}, ['key@body'])).toThrow(OutOfBoundsError)
   })
 
-  test('a secret’s placement (list of allowed places) does not restrict metadata, because metadata are not secret', () => {
+  test('a secret’s placement (list of allowed request parts) does not restrict metadata, because metadata are not secret', () => {
     const metadata = { site: 'https://a.example' }
     expect(filled('{{site}}', { metadata }, [])).toEqual({ text: '<https://a.example>', sent: [] })
     expect(() => filled('{{site}}', { data: { site: 'secret' }, metadata }, [])).toThrow(
@@ -163,7 +163,7 @@ describe('a secret is refused in a part of the request that its placement (list 
     )
   })
 
-  test('the check of allowed places gets the position of each placeholder', () => {
+  test('the check of a secret’s placement gets the request part of each placeholder', () => {
     const places: number[] = []
     const fill = createFill(credential(), { placement: ['body'], nowMs: 0, sent: new Set() })
     const at = (index: number) => {

@@ -66,7 +66,7 @@ describe('at the first start, the service creates the first API keys and the fir
       expect((await bootstrap(url, config)).platformKey).toBe(made)
     }))
 
-  test('if the settings contain one key, the first start uses it and creates only the other key', () =>
+  test('if the settings contain only the platform key or only the project key, the first start creates the missing key', () =>
     withDatabase(async ({ url }) => {
       const config = configWith({ keys: { projectKey } })
       const first = await bootstrap(url, config)

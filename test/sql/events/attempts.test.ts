@@ -107,7 +107,7 @@ test('a late success ends a webhook delivery even if later attempts have failed 
   expect((await logOf(id)).at(-1)).toEqual([5, 200])
 })
 
-test('if one batch holds both results of a webhook attempt, the success counts', async () => {
+test('if one batch contains a failure and a success of the same webhook attempt, the success is recorded', async () => {
   for (const results of [
     [{}, DELIVERED],
     [DELIVERED, {}],

@@ -99,7 +99,7 @@ test('a notification that the smarthost defers is sent again after growing pause
   expect(await isNotified(id)).toBe(false)
 })
 
-test('if the smarthost still defers a notification after a day, the service gives up', async () => {
+test('if the smarthost still defers a notification after a day, the service does not send it any more', async () => {
   const { id } = await hold()
   await change(id, `requested_at = requested_at - interval '1 day'`)
   sink.refuseRecipient = () => ({ code: 450, message: '4.2.1 later' })

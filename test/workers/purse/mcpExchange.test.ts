@@ -113,7 +113,7 @@ describe('the buyer converts the response of an MCP tool into an HTTP response',
     }
   })
 
-  test('an MCP server may send the tool result as an event in a stream, even if the rest of the stream is too long', async () => {
+  test('an MCP server may send the tool result as an event in a stream, even if the stream is too long after this event', async () => {
     for (const [rest, truncated] of [
       ['', false],
       [`:${'x'.repeat(2_000)}\n\n`, true],

@@ -77,7 +77,7 @@ test.each(['/weather', '/%77eather', '/x/../weather'])(
   },
 )
 
-test('a mandate for a resource also allows the other spellings of it, and nothing else', async () => {
+test('a mandate for a resource also allows other spellings of its URL, but no other resource', async () => {
   const projectId = await scene.newProject({ terms: { hosts: ['nobody.example'] } })
   await giveFor(projectId, '/weather', false)
   for (const path of SPELLINGS) expect(await buy(projectId, path)).toEqual(['answered', null])

@@ -233,7 +233,7 @@ describe('if several projects send mail to one domain, no project delays the oth
     expect((await lanes.enter('domain', 'many')).granted).toBe(true)
   })
 
-  test('mail to a hanging smarthost leaves job slots for other work of the pool', async () => {
+  test('mail to a hanging smarthost leaves some job slots free for other work', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const turns = await Promise.all(
       Array.from({ length: 32 }, (_, n) => lanes.enter(null, `project ${n}`)),
@@ -322,7 +322,7 @@ test('a process that knows ten thousand lanes (queues of one destination) forget
   expect([await places('other idle'), await places('busy')]).toEqual([SLOW_CAP + 1, 0])
 })
 
-test('the checks of payments occupy at most half of the pool, and those of one project at most six slots', async () => {
+test('the checks of payments occupy at most half of the job slots, and the checks of one project at most six job slots', async () => {
   const lanes = new Lanes(32, CHECK_LIMITS, () => clockMs)
   const enter = (project: string) =>
     Promise.all(Array.from({ length: 32 }, () => lanes.enter(`check:${project}`, project)))

@@ -176,7 +176,7 @@ test('forged responses of the identity provider count against the rate limit of 
   expect(statuses).toEqual([400, 400, 429])
 })
 
-test('if another request uses a sign-in first, the service tells the browser that the sign-in is over', async () => {
+test('if another request has already completed a sign-in, the service tells the browser that the sign-in is over', async () => {
   const { pool } = service.database
   const browser = 'B'.repeat(43)
   await pool.query(

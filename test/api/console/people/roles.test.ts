@@ -154,7 +154,7 @@ test('a viewer cannot read any secret', async () => {
   expect((await owner.get(`${path}/vault/work`)).body.data).toEqual({ key: 'correct horse' })
 })
 
-test('a viewer sees only the host of a webhook’s URL, and not the rest of the URL', async () => {
+test('a viewer sees only the host of a webhook’s URL, and neither its path nor its query', async () => {
   const url = 'https://hooks.example.com/services/T0/secret-path?token=secret-query'
   await own.post('/v0/webhooks', { url, events: ['message.received'] })
   const path = `/projects/${own.project.id}/v0/webhooks`

@@ -78,7 +78,7 @@ describe('if a mail contains a new event, the service writes the event into an i
     expect(more).toEqual([])
   })
 
-  test('an event takes its title from the subject, and its description from the text of the mail', async () => {
+  test('an event gets its title from the subject of the mail, and its description from the text of the mail', async () => {
     const plain = await written(TIMES)
     expect(plain.of('SUMMARY', 'DESCRIPTION', 'LOCATION', 'URL', 'RRULE')).toEqual([
       ...['SUMMARY:Cargo review', 'DESCRIPTION:We look at the cargo.'],

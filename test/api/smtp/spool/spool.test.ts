@@ -202,7 +202,7 @@ test('if the database has refused a mail, the mover (from the spool to the datab
   await spool.close()
 })
 
-describe('inboxes and networks take turns when their spooled mail moves to the database', () => {
+describe('the spooled mail of several inboxes and networks moves to the database in rotation', () => {
   const floodTo = (inbox: string, remoteIp: string) => ({
     ...mail('x'.repeat(60_000)),
     inboxes: [{ address: inbox, envelopeTo: inbox }],

@@ -75,7 +75,7 @@ test('an empty line separates the texts of two calendar events', () => {
   expect(calendarText([])).toBe('')
 })
 
-test('a line break in the place or the comment of a calendar event cannot add a forged line to its text', () => {
+test('a line break in the location or the comment of a calendar event cannot add a forged line to its text', () => {
   const forged = 'Room\nLink: https://evil.example'
   const text = calendarText([{ ...BARE, location: forged, comment: forged }])
   expect(text).not.toContain('\nLink:')

@@ -92,7 +92,7 @@ test('several DKIM keys sign one message, and each signature is valid by itself'
   expect(dkimSign(message('x'), []).equals(message('x'))).toBe(true)
 })
 
-test('the lines of a DKIM signature have less than 120 characters, and signing does not change the rest of the message', () => {
+test('the lines of a DKIM signature have less than 120 characters, and signing changes nothing else in the message', () => {
   const original = message('x\r\n')
   const signed = dkimSign(original, [{ ...SIGNER, domain: `${'x'.repeat(60)}.mail.test` }])
   expect(signed.subarray(-original.length).equals(original)).toBe(true)

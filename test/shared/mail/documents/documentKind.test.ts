@@ -66,7 +66,7 @@ describe('the service recognises the type of a file by its first bytes', () => {
     expect(kind(' PK\x03\x04')).toBeNull()
   })
 
-  test('a file counts as Rich Text Format if its first bytes have the RTF mark', () => {
+  test('a file counts as Rich Text Format if it begins with the RTF signature', () => {
     expect(kind('{\\rtf1 a}', 'a.csv', 'text/html')).toBe('rtf')
     expect(kind(' {\\rtf1 a}')).toBe('text')
   })

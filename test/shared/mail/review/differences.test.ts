@@ -63,7 +63,7 @@ test('the pieces of a compared text together contain every character of the text
   expect(markDifferences(' - ', 'x', 'other')).toEqual([{ text: ' - ' }])
 })
 
-test('the matches of a pattern are marked, and the rest of the text is kept', () => {
+test('the matches of a pattern are marked, and all other text stays unchanged', () => {
   const matched = (text: string) => written(markMatches(text, /<[^>]*>/g, 'tag'))
   expect(matched('a<b>c<d>')).toBe('a|[<b>]|c|[<d>]')
   expect(matched('<b><d>e')).toBe('[<b>]|[<d>]|e')

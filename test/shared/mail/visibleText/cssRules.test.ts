@@ -206,13 +206,13 @@ describe('a style sheet is read up to a maximum size, and broken rules do no har
     expect(new StyleSheet('@media print {p {color: red} div {color: red}').isEmpty).toBe(true)
   })
 
-  test('a style sheet is read up to 262,144 characters, and the result says whether the rest was omitted', () => {
+  test('a style sheet is read up to 262,144 characters, and the result says whether characters were omitted', () => {
     const css = (chars: number) => new StyleSheet('p {color: red}'.padEnd(chars))
     expect([css(262_144).isCut, css(262_144).isEmpty]).toEqual([false, false])
     expect([css(262_145).isCut, css(262_145).isEmpty]).toEqual([true, false])
   })
 
-  test('a style sheet is read up to 5,000 selectors, and the result says whether the rest was omitted', () => {
+  test('a style sheet is read up to 5,000 selectors, and the result says whether selectors were omitted', () => {
     const css = (count: number) =>
       new StyleSheet(`${'b,'.repeat(count - 1)}p {color: red} i {color: red}`)
     expect(css(4_999).isCut).toBe(false)

@@ -86,7 +86,7 @@ test('if the table of requests for consent is full, several new requests at the 
   expect(await gone()).toEqual([])
 })
 
-test('if the table of requests for consent is full, several new requests at the same time all find room', async () => {
+test('if the table of requests for consent is full, several new requests at the same time are all stored', async () => {
   await fill(1)
   const asked = await Promise.all(Array.from({ length: 8 }, (_, n) => ask(`203.0.113.${n}`)))
   expect(await Promise.all(asked.map(isOpen))).toEqual(Array(8).fill(true))

@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-test('if one job run has sent a sign-in mail, a slower run whose mail was deferred queues no further mail', async () => {
+test('if one job run has sent a sign-in mail, a slower run whose mail was deferred queues no second mail', async () => {
   const email = 'owner@corp.example'
   await askSignInMail(pool, { email, browser: 'browser', isKnown: false })
   const read = async () => (await pool.query('select id, done_at from sign_in_mails')).rows[0]

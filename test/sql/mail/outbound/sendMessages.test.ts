@@ -117,8 +117,8 @@ describe('a send intent (a request to send mail) becomes a message in its thread
   })
 })
 
-describe('a send intent (a request to send mail) takes its idempotency key once', () => {
-  test('the first mail in a batch with an idempotency key takes the key, and another project can use the same key', async () => {
+describe('two send intents (requests to send mail) of a project cannot both use one idempotency key', () => {
+  test('the first mail in a batch that names an idempotency key gets the key, and another project can use the same key', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
     expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])
@@ -156,7 +156,7 @@ describe('a send intent (a request to send mail) takes its idempotency key once'
     expect(await findSent(pool, projectId, 'k')).toBeNull()
   })
 
-  test('if two batches use the same expired idempotency keys in opposite orders, only one batch takes each key', async () => {
+  test('if two batches use the same expired idempotency keys in opposite orders, only one batch gets each key', async () => {
     const projectId = await newProject(pool)
     const names = ['a', 'b', 'c', 'd']
     await accept(names.map((name) => keyed(projectId, name)))

@@ -115,7 +115,7 @@ describe('the settlement of a payment is recorded once, with one event', () => {
     expect(await eventsOf(id)).toEqual(['payment.settled'])
   })
 
-  test('a payment with an open transaction does not fail, unless the transaction can no longer take the money', async () => {
+  test('a payment with an open transaction does not fail, unless the transaction can no longer transfer the money', async () => {
     const id = await newPayment(pool)
     await newTransaction(pool, id)
     await fail(id)

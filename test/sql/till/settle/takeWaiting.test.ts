@@ -206,7 +206,7 @@ describe('a marked payer’s payments get separate transactions for a day', () =
     await pool.query('delete from lone_payers')
   })
 
-  test('a payer stays marked for separate transactions for a day, and each new mark starts the day again', async () => {
+  test('a payer stays marked for separate transactions for a day, and a repeated mark starts the day again', async () => {
     const until = async () => {
       const { rows } = await pool.query(
         `select payer, extract(epoch from until - clock_timestamp()) / 3600 as hours

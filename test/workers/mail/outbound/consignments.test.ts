@@ -97,7 +97,7 @@ const stateOf = async (sent: SentRow, address: string) =>
   (await recipientsOf(pool, sent)).find((one) => one.address === address)!.state
 const lastOf = (parts: { last: boolean }[]) => parts.filter(({ last }) => last).length
 
-test('a mail host that hangs does not delay recipients that wait for another lane (the queue of their mail host)', async () => {
+test('a mail host that hangs does not delay recipients that wait in the lane (queue) of another mail host', async () => {
   const held = Promise.withResolvers<void>()
   const hanging: Host = async (report, to) => {
     await held.promise

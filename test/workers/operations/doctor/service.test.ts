@@ -85,7 +85,7 @@ test('`bun run doctor` reports master keys that cannot decrypt the stored secret
   expect(rows).toEqual([{ id: 'development' }])
 })
 
-test('`bun run doctor` still makes the other checks if the database is unreachable', async () => {
+test('if the database is unreachable, `bun run doctor` still makes all checks that need no database', async () => {
   const reason = 'DATABASE_URL: no database answers at 127.0.0.1:1 (ECONNREFUSED)'
   const findings = await lookAt('service', {}, { database: { pool: null, reason } })
   expect(of(findings, 'connection')).toMatchObject({

@@ -129,7 +129,7 @@ test('a transaction receipt is accepted only if a quorum of chain nodes returns 
   }
 })
 
-test('two chain nodes must give the same answer, and the answer of one node alone is never enough', async () => {
+test('an answer about the chain counts only if two chain nodes give the same answer', async () => {
   using both = await together([upTo(100), upTo(90)])
   expect((await readBlock(both.rpc, 'latest'))?.number).toBe(90n)
   using one = await together([upTo(100), 429])

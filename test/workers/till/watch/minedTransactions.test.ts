@@ -167,7 +167,7 @@ describe('the transaction of a group settles the payments whose transfers are in
     ['at the newest block', 0n],
     ['at a block that the watcher has not read yet', 1n],
   ] as const) {
-    test(`if the node does not tell the contract code ${place}, a reverted group is recorded by a later check`, async () => {
+    test(`if the node does not return the contract code ${place}, a reverted group is recorded only by a later check`, async () => {
       const { ids, open } = await stored(3)
       const [, coded] = await payersOf(ids)
       const number = hand.chain.head.number + ahead

@@ -353,7 +353,7 @@ describe('a transfer of a purse (the wallet that pays sellers) is watched until 
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['open', false])
   })
 
-  test('a transfer from a purse (agent’s wallet) is open again if its transaction failed in its block', async () => {
+  test('a transfer from a purse (agent’s wallet) counts as open again if its transaction failed in its block', async () => {
     setFinal(850n)
     hand.mine(txHash, blockAt(850n), [], 0)
     await look()

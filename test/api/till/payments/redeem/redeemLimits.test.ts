@@ -137,7 +137,7 @@ test('payments that are refused because of the daily limit do not use up the lim
   await fillPlaces(seller, LIMIT - 1)
 })
 
-test('payments whose payment identifier is already taken do not use up the limit of payments', async () => {
+test('payments whose payment identifier another payment already has do not use up the limit of payments', async () => {
   const seller = await till.newSeller()
   const extensions = { 'payment-identifier': { info: { required: false, id: 'order_0123456789' } } }
   const named = async () => redeem(seller, encodeHeader(payloadV2(await pay(), { extensions })))

@@ -109,7 +109,7 @@ test('one gas wallet (which pays the fees) settles 500 different payments at the
   )
 })
 
-test('several gas wallets share the settlement of concurrent payments', async () => {
+test('if several gas wallets are set, concurrent payments settle through more than one of them', async () => {
   const keys = [generatePrivateKey(), generatePrivateKey()]
   await using shared = await startTestTill({ worker: { settlementKeys: keys } })
   const addresses = keys.map((key) => privateKeyToAccount(key).address)

@@ -193,7 +193,7 @@ describe('the text of a table in a Word document has rows as lines and tabs betw
     expect(read(p(run('x')) + table(rows) + p(run('y'))).text).toBe('x\na\tb c\nd\n\ny')
   })
 
-  test('if a table cell covers several columns, the text has an empty cell for each further column', () => {
+  test('if a table cell covers several columns, the text has an empty cell for each of these columns after the first', () => {
     const wide = (span: string) => read(table(row(cell(run('a'), span) + cell(run('b'))))).text
     expect(wide('<w:gridSpan w:val="3"/>')).toBe('a\t\t\tb')
     expect(wide('<w:gridSpan/>')).toBe('a\tb')

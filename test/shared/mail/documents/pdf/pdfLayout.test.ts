@@ -38,7 +38,7 @@ describe('words of a PDF page that are at the same height form one line', () => 
     expect(row(['b', 20, 10], ['a', 10, 0])).toBe('ab\n')
   })
 
-  test('on a PDF page, a line may continue to the right of its end, even if a line at another height comes in between', () => {
+  test('words of a PDF page continue a line to their left, even if a line at another height comes in between', () => {
     const later = (x: number) =>
       layOut([run('a', 0, 50), run('b', 61, 80), run('c', 0, 50, 88), run('d', x, 200)])
     expect(later(80)).toBe('a\tbd\nc\n')
