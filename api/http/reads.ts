@@ -21,8 +21,8 @@ export type Reads = {
    */
   wrote(projectId: string): Promise<void>
   /**
-   * Tells whether the gate (the checks before every handler) must read up to which position in the write-ahead log the
-   * project has written.
+   * Tells whether the gate (the checks before every handler) must read the project's newest position in the write-ahead
+   * log.
    */
   needsWritten: boolean
   stop(): Promise<void>

@@ -3,8 +3,8 @@ import type { Purser } from '../client/purser.ts'
 import type { Prices } from './prices.ts'
 
 /**
- * Limits the milliseconds of one call to the service. It is above one minute. A file with many prices can use up the
- * requests of a minute, and the next call then waits for the next minute.
+ * Limits the milliseconds of one call to the service. The limit is above one minute, because a file with many prices
+ * can use up the rate limit of a minute. The next call then waits for the next minute.
  */
 const CALL_MAX_MS = 150_000
 

@@ -1,8 +1,8 @@
 /** Sets from how many rows of one network in a full table a new row replaces a row of this network. */
 const CROWD_MIN = 10
 /**
- * Sets the minimum age of a row that a new row may replace if no network has many rows. It is long enough, because an
- * app needs only a few minutes to connect.
+ * Sets the minimum age of a row that a new row may replace while no network holds many rows. An app needs only a few
+ * minutes to connect, so an older row is no longer in use.
  */
 const IDLE_AFTER = '1 hour'
 

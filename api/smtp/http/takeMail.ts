@@ -63,7 +63,7 @@ export type HandedMail = {
    * wrong signature.
    */
   check(bytes: Buffer): void
-  /** Gives back the memory of a mail that its adapter holds as a whole. */
+  /** Gives back the memory that a mail takes while the adapter of its mail service holds the whole mail. */
   release?: () => void
 }
 

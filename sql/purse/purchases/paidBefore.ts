@@ -30,8 +30,8 @@ export type PaidBefore = {
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
   /**
-   * Adds a newly signed payment to the earlier payments. The decision about the next payment of the same group then
-   * takes it into account.
+   * Adds a newly signed payment to the earlier payments. Therefore the decision about the next payment in the same batch
+   * of jobs also counts the added payment.
    */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }

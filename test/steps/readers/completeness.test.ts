@@ -19,7 +19,7 @@ async function exportedFunctions(): Promise<string[]> {
   return found
 }
 
-test('the test that counts steps measures each exported function that reads untrusted input, or lists it as an exception with a reason', async () => {
+test('for each exported function that reads untrusted input, a test counts the steps of its work, or a list gives the reason for no such test', async () => {
   const measured = new Set(READERS.map(({ name }) => name.split(': ')[0]!))
   const exported = await exportedFunctions()
   expect(exported.filter((name) => !measured.has(name) && !OTHER_EXPORTS.has(name))).toEqual([])

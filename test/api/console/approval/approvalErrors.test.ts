@@ -1,4 +1,4 @@
-/** Tests the errors that a person sees who opens a page of the service in a browser. */
+/** Tests the errors that the pages of the service show to a person with a browser. */
 import { afterEach, expect, test } from 'bun:test'
 import { authorizationOf, authorize, startOAuthService } from '../../../support/oauth.ts'
 import type { TestService } from '../../../support/service.ts'

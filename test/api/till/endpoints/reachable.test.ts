@@ -1,6 +1,6 @@
 /**
- * Tests for which endpoints the service refuses an x402 challenge, and how long a request for a challenge waits until
- * the endpoint is checked.
+ * Tests which endpoints get no x402 challenge from the service. It also tests how long a request for a challenge waits
+ * for the check of the endpoint.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { ApiError } from '../../../../api/http/errors.ts'

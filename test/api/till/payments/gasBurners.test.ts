@@ -123,7 +123,7 @@ test('the owner of one contract wallet cannot cause the suspension of other owne
   expect((await redeemToEnd(seller, await payFromContract(honest[0]!))).body.ok).toBe(true)
 })
 
-test('contract wallets whose code has never paid before may have only one payment in progress', async () => {
+test('all contract wallets with the same code may together have only one payment in progress until this code has paid once', async () => {
   const wallet = await deployCode(till.client, acceptAll(6))
   const headers = await Promise.all([1, 2, 3].map(() => payFromContract(wallet)))
   await till.client.setAutomine(false)

@@ -170,7 +170,7 @@ describe('a job run claims several small attachments of one message together', (
     expect(await takeMany(projectId, 9)).toEqual([])
   })
 
-  test('a job run claims a large attachment only as the first attachment', async () => {
+  test('a job run claims a large attachment only if no other attachment comes before it in the claim', async () => {
     const projectId = await newProject(pool)
     await withFiles(projectId, [SMALL + 1, SMALL, SMALL + 1])
     expect(idsOf(await takeMany(projectId, 9))).toEqual(['att_1', 'att_2'])
