@@ -1,5 +1,5 @@
 import type { SMTPServer, SMTPServerSession } from 'smtp-server'
-import { parseAddress } from '../../shared/mail/address.ts'
+import { parseAnyAddress } from '../../shared/mail/address.ts'
 
 type Parsed = { address: string } | false
 type Connection = {
@@ -25,7 +25,7 @@ export function takeQuotedPaths(server: SMTPServer, session: SMTPServerSession):
     const parse = connection._parseAddressCommand.bind(connection)
     connection._parseAddressCommand = (name, command) => {
       const [path, verb, given] = QUOTED_PATH.exec(command) ?? []
-      const address = given === undefined ? null : parseAddress(given)
+      const address = given === undefined ? null : parseAnyAddress(given)
       if (path === undefined || address === null) return parse(name, command)
       const parsed = parse(name, `${verb}:<${STAND_IN}>${command.slice(path.length)}`)
       return parsed && { ...parsed, address }

@@ -19,13 +19,25 @@ const DOMAIN =
 /** Matches a character that no domain may contain, in ASCII or in Unicode. */
 const NO_DOMAIN = /[^\p{L}\p{M}\p{N}.-]/u
 
+/** Holds the beginning of an encoded word (RFC 2047 §2). */
+const ENCODED_WORD = '=?'
+
 /**
- * Reads exactly one bare address (`local@domain`), and returns it with the domain in lower-case ASCII. For any other
- * text, the function returns null. It refuses lists, display names, comments, groups and line breaks before a mail
- * library reads the text. For `"b@y, c@z"` or `"x\r\nBcc: v@z"`, a mail library would send the mail to additional
- * recipients.
+ * Reads exactly one bare address (`local@domain`) to which the service may send mail. The function returns the address
+ * with the domain in lower-case ASCII. It refuses an encoded word, which SMTP takes literally and some programs decode.
+ * The owner could then see another recipient than the one that gets the mail.
+ * @returns null for any other text.
  */
-export function parseAddress(text: string): string | null {
+export const parseAddress = (text: string): string | null =>
+  text.includes(ENCODED_WORD) ? null : parseAnyAddress(text)
+
+/**
+ * Reads exactly one bare address that may hold an encoded word, such as the sender of a received mail. The function
+ * refuses lists, display names, comments, groups and line breaks before a mail library reads the text. For `"b@y, c@z"`
+ * or `"x\r\nBcc: v@z"`, a mail library would send the mail to additional recipients.
+ * @returns null for any other text.
+ */
+export function parseAnyAddress(text: string): string | null {
   if (text.length > ADDRESS_MAX_LENGTH) return null
   const at = text.lastIndexOf('@')
   if (at < 1 || at > LOCAL_PART_MAX_LENGTH) return null
@@ -51,7 +63,7 @@ const ADDRESS_LITERAL = /^\[(?:IPv6:)?[\da-f:.]{2,45}\]$/i
  * a forwarder puts whole addresses into the local part. RFC 5321 §4.5.3.1 asks a receiver to impose no limit.
  */
 export function isEnvelopeAddress(text: string): boolean {
-  if (parseAddress(text) !== null) return true
+  if (parseAnyAddress(text) !== null) return true
   const at = text.lastIndexOf('@')
   const domain = text.slice(at + 1)
   return (

@@ -1,4 +1,4 @@
-import { addressKey, domainOf, parseAddress } from './address.ts'
+import { addressKey, domainOf, parseAnyAddress } from './address.ts'
 
 export const RULE_TYPES = ['ALLOW', 'BLOCK'] as const
 /**
@@ -18,7 +18,7 @@ export type Rule = {
 
 /** Reads the value of an email rule. @returns null if the text is neither one address nor a pattern `*@domain`. */
 export function parseRuleValue(text: string): string | null {
-  const address = parseAddress(text.replace(/^\*@/, 'any@'))
+  const address = parseAnyAddress(text.replace(/^\*@/, 'any@'))
   if (address === null) return null
   return text.startsWith('*@') ? `*@${domainOf(address)}` : addressKey(address)
 }

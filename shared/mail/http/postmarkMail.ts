@@ -4,7 +4,7 @@
  * https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { isEnvelopeAddress, parseAddress } from '../address.ts'
+import { isEnvelopeAddress, parseAnyAddress } from '../address.ts'
 import { type AuthenticationWord, authenticationWord } from '../parse/authentication.ts'
 import { detailOf, type RelayReport, relayIdOfWord, withoutNul } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
@@ -98,7 +98,7 @@ export function readPostmark(json: string): PostmarkNews {
 function reportOf(body: Record<string, unknown>, kind: RelayReport['kind']): RelayReport {
   const { Email: address, MessageID: id } = body
   const text = (name: string) => (typeof body[name] === 'string' ? withoutNul(body[name]) : '')
-  if (typeof address !== 'string' || parseAddress(address) === null) {
+  if (typeof address !== 'string' || parseAnyAddress(address) === null) {
     throw new SignedMailError(400, 'Email: must be an address')
   }
   if (typeof id !== 'string' || id.length > ID_MAX_CHARS) {
@@ -117,7 +117,7 @@ function reportOf(body: Record<string, unknown>, kind: RelayReport['kind']): Rel
     detail: detailOf(details),
     relayIds: [relayIdOfWord(withoutNul(id))],
     messageIds: fieldsOf(returned, MESSAGE_ID),
-    returnPaths: fieldsOf(returned, RETURN_PATH).filter((path) => parseAddress(path) !== null),
+    returnPaths: fieldsOf(returned, RETURN_PATH).filter((path) => parseAnyAddress(path) !== null),
   }
 }
 

@@ -2,7 +2,7 @@
  * Reads the notifications of Amazon SES through SNS about a received mail, a bounce, or a complaint.
  * https://docs.aws.amazon.com/ses/latest/dg/receiving-email-notifications-contents.html
  */
-import { isEnvelopeAddress, parseAddress } from '../address.ts'
+import { isEnvelopeAddress, parseAnyAddress } from '../address.ts'
 import type { AuthenticationWord } from '../parse/authentication.ts'
 import { detailOf, type RelayReport, withoutNul } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
@@ -33,7 +33,7 @@ const textOf = (value: unknown): string =>
 const listOf = (value: unknown): unknown[] =>
   Array.isArray(value) ? value.slice(0, RECIPIENTS_MAX) : []
 const isAddress = (value: unknown): value is string =>
-  typeof value === 'string' && parseAddress(value) !== null
+  typeof value === 'string' && parseAnyAddress(value) !== null
 const isOfEnvelope = (value: unknown): value is string =>
   typeof value === 'string' && isEnvelopeAddress(value)
 

@@ -5,7 +5,7 @@
  * recipient of that message. Only the address to which the bounce was sent can prove it (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
-import { parseAddress } from '../address.ts'
+import { parseAnyAddress } from '../address.ts'
 import { parseReferences } from '../threading.ts'
 
 /** Describes one recipient that a bounce names. */
@@ -121,7 +121,7 @@ function readFields(group: string): Map<string, string> {
  */
 function readAddress(field: string | undefined): string[] {
   const text = (field ?? '').replace(/^[^;]{0,40};/, '').trim()
-  const address = parseAddress(text.replace(/^<|>$/g, ''))
+  const address = parseAnyAddress(text.replace(/^<|>$/g, ''))
   return address === null ? [] : [address]
 }
 

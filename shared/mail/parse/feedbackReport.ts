@@ -6,7 +6,7 @@
  * this service has sent. Only the mail hosts that received the copy know this address (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
-import { parseAddress } from '../address.ts'
+import { parseAnyAddress } from '../address.ts'
 
 /** Describes a recipient's spam complaint about a sent copy of a message. */
 export type Complaint = {
@@ -38,7 +38,7 @@ export function readComplaint(email: Email): Complaint | null {
     ...email.attachments.filter(({ mimeType }) => RETURNED.test(mimeType)).map(headersOf),
   ]
   const found = parts.flatMap((part) => [...part.matchAll(RETURN_PATH)].map(([, path]) => path!))
-  const returnPaths = [...new Set(found)].filter((path) => parseAddress(path) !== null)
+  const returnPaths = [...new Set(found)].filter((path) => parseAnyAddress(path) !== null)
   return returnPaths.length === 0 ? null : { returnPaths: returnPaths.slice(0, PATHS_MAX) }
 }
 

@@ -2,6 +2,7 @@ import { htmlToText } from '../visibleText/htmlToText.ts'
 import { visibleHtml } from '../visibleText/visibleHtml.ts'
 import { markDifferences, markMatches, type Piece } from './differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from './obstacles.ts'
+import { shownFields } from './shownFields.ts'
 import { shownText } from './shownText.ts'
 
 /** Sets the maximum number of characters of one page of a reviewed mail. */
@@ -76,7 +77,7 @@ function sectionsOf(letter: Reviewed): Section[] {
     {
       title: 'Fields of the mail',
       note: 'All fields that leave.',
-      pieces: [{ text: fieldsOf(letter.bytes) }],
+      pieces: [{ text: shownFields(letter.bytes) }],
     },
     { title: 'Beside the fields', pieces: [{ text: envelopeOf(letter) }] },
     { title: 'Attachments', pieces: [{ text: filesOf(letter.attachments) }] },
@@ -169,27 +170,6 @@ function* shownParts(text: string): Generator<string> {
     at = end
   }
 }
-
-/** Returns the header fields of a mail as text. The function decodes encoded words (RFC 2047). */
-function fieldsOf(bytes: Uint8Array): string {
-  const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  const end = raw.indexOf('\r\n\r\n')
-  const fields = raw.subarray(0, end === -1 ? raw.length : end).toString('utf8')
-  return fields
-    .replace(/\r\n(?=[ \t])/g, '')
-    .replace(/(=\?[^?\s]{1,40}\?[bq]\?[^?\s]*\?=)[ \t]+(?==\?)/gi, '$1')
-    .replace(/=\?utf-8\?([bq])\?([^?\s]*)\?=/gi, (_whole, kind: string, word: string) =>
-      kind.toLowerCase() === 'b' ? Buffer.from(word, 'base64').toString() : readQ(word),
-    )
-}
-
-const readQ = (word: string): string =>
-  Buffer.from(
-    word
-      .replaceAll('_', ' ')
-      .replace(/=([0-9a-f]{2})/gi, (_whole, hex) => String.fromCharCode(Number.parseInt(hex, 16))),
-    'latin1',
-  ).toString()
 
 function envelopeOf({ bcc, refused, sendAt }: Reviewed): string {
   return [

@@ -7,7 +7,7 @@
  * Search engines treat Chinese, Japanese, Korean and Thai in the same way.
  */
 import { createHash } from 'node:crypto'
-import { addressKey, parseAddress } from '../address.ts'
+import { addressKey, parseAnyAddress } from '../address.ts'
 
 /**
  * Sets the maximum number of characters of a message body that the search index covers. A message body beyond this
@@ -151,7 +151,7 @@ function* pairsOf(run: string, start: number): Generator<Term> {
  * never contains `@`. @returns null if the text is no address.
  */
 export function addressTerm(text: string): string | null {
-  const address = parseAddress(text)
+  const address = parseAnyAddress(text)
   return address === null ? null : fold(addressKey(address))
 }
 

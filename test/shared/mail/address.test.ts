@@ -11,7 +11,7 @@ import {
 
 test('the parser reads one plain email address, and converts its domain to lower-case ASCII', () => {
   expect(parseAddress('Ada.Lovelace+tag@Example.COM')).toBe('Ada.Lovelace+tag@example.com')
-  expect(parseAddress("o'neil!#$%&*/=?^_`{|}~-@x.test")).toBe("o'neil!#$%&*/=?^_`{|}~-@x.test")
+  expect(parseAddress("o'neil!#$%&*/?=^_`{|}~-@x.test")).toBe("o'neil!#$%&*/?=^_`{|}~-@x.test")
   expect(parseAddress('a@localhost')).toBe('a@localhost')
   expect(parseAddress('a@bücher.example')).toBe('a@xn--bcher-kva.example')
   expect(parseAddress(`${'x'.repeat(64)}@x.test`)).not.toBeNull()

@@ -243,6 +243,7 @@ export const MAIL_READERS: readonly Reader[] = [
   ),
   ...Object.entries({
     parseAddress: address.parseAddress,
+    parseAnyAddress: address.parseAnyAddress,
     isEnvelopeAddress: address.isEnvelopeAddress,
     restoreQuotes: address.restoreQuotes,
     parseMailbox: address.parseMailbox,

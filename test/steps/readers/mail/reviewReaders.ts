@@ -5,6 +5,7 @@
 import { markDifferences, markMatches } from '../../../../shared/mail/review/differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
 import { type Reviewed, reviewOf } from '../../../../shared/mail/review/review.ts'
+import { shownFields } from '../../../../shared/mail/review/shownFields.ts'
 import { shownText } from '../../../../shared/mail/review/shownText.ts'
 import { CSS, HEADER, HTML, TEXT } from '../../inputs/grammars.ts'
 import type { Reader } from '../reader.ts'
@@ -15,6 +16,13 @@ import { mailReader, TYPED_MAX } from './mailReader.ts'
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
 }
+/** Holds the pieces of header fields whose words the review decodes. */
+const FIELDS = {
+  tokens: [
+    ...['To: ', 'Subject: ', '\r\n', '\r\n ', ', ', '=?utf-8?Q?a?= ', '=?utf-8?B?', '?=', ' '],
+    ...['\t', '<', '<a@b>', '"', '=0A', '_', ':', 'X'],
+  ],
+}
 const letterOf = (part: Partial<Reviewed>): Reviewed => ({
   ...{ bytes: new Uint8Array(), bcc: [], refused: [], sendAt: null },
   ...{ text: '', html: null, attachments: [], ...part },
@@ -24,6 +32,9 @@ const filesOf = (text: string) =>
 
 export const REVIEW_READERS: readonly Reader[] = [
   mailReader('review/shownText.ts shownText', TYPED_MAX, HIDING, (text) => shownText(text)),
+  mailReader('review/shownFields.ts shownFields', TYPED_MAX, FIELDS, (text) =>
+    shownFields(Buffer.from(text)),
+  ),
   mailReader('review/differences.ts markDifferences', TYPED_MAX, HIDING, (text) =>
     markDifferences(text.slice(0, text.length / 2), text.slice(text.length / 2), 'new'),
   ),
