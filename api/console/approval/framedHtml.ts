@@ -1,4 +1,5 @@
 import { PICTURES_MAX_CHARS } from '../../../shared/mail/review/obstacles.ts'
+import { readSource } from '../../../shared/mail/review/pictures.ts'
 import { DRAWN_HTML_MAX_CHARS, type InlineImage } from '../../../sql/mail/messages/messageHtml.ts'
 
 /**
@@ -56,22 +57,14 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
     })
     .on('img', {
       element(element) {
-        const source = element.getAttribute('src') ?? ''
-        const own = /^cid:/i.test(source) ? carried.get(decodeLoosely(source.slice(4))) : undefined
+        const source = readSource(element.getAttribute('src') ?? '')
+        const own = source.kind === 'cid' ? carried.get(source.id) : undefined
         if (own !== undefined && own.length <= room) {
           room -= own.length
           element.setAttribute('src', own)
-        } else if (!/^data:image\//i.test(source)) element.removeAttribute('src')
+        } else if (source.kind !== 'data') element.removeAttribute('src')
       },
     })
     .transform(html)
   return page(cleaned)
-}
-
-function decodeLoosely(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }

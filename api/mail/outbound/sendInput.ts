@@ -219,7 +219,9 @@ export function readAttachments(given: Static<typeof Attachments> = []): SentAtt
     }
     const contentId = id === undefined ? null : parseContentId(id)
     if (id !== undefined && contentId === null) {
-      throw badRequest(`${field}.contentId must be 1 to 255 visible ASCII characters, such as logo`)
+      throw badRequest(
+        `${field}.contentId must be 1 to 255 visible ASCII characters without & # ; %, such as logo`,
+      )
     }
     if (contentId !== null && contentIds.has(contentId)) {
       throw badRequest(`${field}.contentId must differ from the earlier ones`)

@@ -46,9 +46,10 @@ export const CONTENT_ID_MAX_LENGTH = 257
 
 /**
  * Matches a Content-ID without angle brackets (RFC 2392). The pattern also accepts a bare word, which many mail
- * programs send as Content-ID.
+ * programs send as Content-ID. It refuses `&`, `#`, `;`, `%` and `=?`, because not all mail programs decode these signs.
+ * A recipient could then see another picture than the owner.
  */
-const CONTENT_ID = /^[\x21\x23-\x27\x2a-\x3b\x3d\x3f-\x5b\x5d-\x7e]{1,255}$/
+const CONTENT_ID = /^(?!.*=\?)[\x21\x24\x27\x2a-\x3a\x3d\x3f-\x5b\x5d-\x7e]{1,255}$/
 
 /** Reads a Content-ID with or without angle brackets. @returns null if the text is malformed. */
 export function parseContentId(text: string): string | null {

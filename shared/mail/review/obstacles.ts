@@ -4,6 +4,8 @@
  * of doubt, a rule refuses the HTML part, because the page must not show it wrongly.
  */
 
+import { DRAWN_TYPES, type Shown, shownSources } from './pictures.ts'
+
 /** Sets the maximum number of characters of an HTML part that the service compares with the mail's text part. */
 export const HTML_MAX_CHARS = 200_000
 
@@ -32,7 +34,6 @@ const CONDITIONAL_COMMENT = /<!-{0,2} ?\[ ?(if|endif)/i
 /** Holds the properties of an attachment that decide whether the page can draw the attachment as an inline picture. */
 type Picture = { contentId?: string | null | undefined; contentType: string; size: number }
 
-const DRAWN_TYPE = /^image\/(png|jpe?g|gif|webp)$/i
 const DRAWN_MAX_BYTES = 8 * 1024 * 1024
 /**
  * Sets the maximum number of characters of all inline pictures on one page together, as `data:` URLs. A mail can use
@@ -62,7 +63,8 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   const element = REMOVED.exec(source)
   if (element !== null) found.push(`the HTML part has the element ${element[1]!.toLowerCase()}`)
   const pictures = [...source.matchAll(SOURCE)].map(([, a, b, c]) => a ?? b ?? c ?? '')
-  if (LOADING.test(source) || pictures.some((picture) => !CARRIED.test(picture))) {
+  const isOther = pictures.some((picture) => !CARRIED.test(picture))
+  if (LOADING.test(source) || isOther) {
     found.push('the HTML part loads a picture that the mail does not carry')
   }
   if (inStyles(STYLE_LOADS) || inStyles(STYLE_URL)) {
@@ -71,32 +73,42 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   if (inStyles(CONDITIONAL) || CONDITIONAL_COMMENT.test(source)) {
     found.push('the HTML part looks different on other devices, in other programs or later')
   }
-  if (!areDrawn(pictures, attachments)) {
+  // A `src` that only one of both readings finds stands for example in a comment, which mail programs end differently.
+  const shown = shownSources(html)
+  const own = isOther ? shown.filter(({ source: { kind } }) => kind !== 'other') : shown
+  if (shown.length !== pictures.length || !areDrawn(own, attachments)) {
     found.push('the HTML part has a picture that this page cannot draw')
   }
   return found
 }
 
-/** Tells whether the page can draw each picture of a `cid:` URL (RFC 2392) from an attachment. */
-function areDrawn(sources: readonly string[], attachments: readonly Picture[]): boolean {
+/**
+ * Tells whether the frame draws each picture that the mail itself holds. Some mail programs ignore the case of a
+ * Content-ID, so only one attachment may have it in any case.
+ */
+function areDrawn(shown: readonly Shown[], attachments: readonly Picture[]): boolean {
   const inline = attachments.filter(({ contentId }) => contentId != null)
-  const parts = Map.groupBy(inline, ({ contentId }) => contentId!.replace(/^<|>$/g, ''))
+  const parts = Map.groupBy(inline, ({ contentId }) => bareId(contentId!).toLowerCase())
   const bytes = inline.reduce((sum, { size }) => sum + size, 0)
   let chars = 0
-  return sources.every((source) => {
-    const id = /^\s*cid:(.*)$/is.exec(source)?.[1]?.trim()
-    if (id === undefined) return true
-    const [part, ...others] = parts.get(id) ?? []
+  return shown.every(({ element, isFirst, source }) => {
+    if (source.kind === 'other' || element !== 'img' || !isFirst) return false
+    if (source.kind === 'data') return true
+    const [part, ...others] = parts.get(source.id.toLowerCase()) ?? []
     chars += part === undefined ? 0 : pictureChars(part.contentType, part.size)
     return (
       bytes <= DRAWN_MAX_BYTES &&
       chars <= PICTURES_MAX_CHARS &&
       part !== undefined &&
       others.length === 0 &&
-      DRAWN_TYPE.test(part.contentType)
+      source.isPlain &&
+      bareId(part.contentId!) === source.id &&
+      DRAWN_TYPES.includes(part.contentType.toLowerCase())
     )
   })
 }
+
+const bareId = (contentId: string): string => contentId.replace(/^<|>$/g, '')
 
 const NAMED: Readonly<Record<string, string>> = {
   amp: '&',

@@ -1,3 +1,4 @@
+import { DRAWN_TYPES } from '../../../shared/mail/review/pictures.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
 import type { Queryable } from '../../db.ts'
@@ -25,7 +26,6 @@ export type InlineImage = { contentId: string; contentType: string; bytes: Buffe
 export const DRAWN_HTML_MAX_CHARS = 500_000
 /** Sets the maximum number of bytes of the inline images of one message together. */
 const INLINE_BYTES_MAX = 8 * 1024 * 1024
-const INLINE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
 /**
  * Returns the number of bytes of the HTML body of a message and of its images. @returns null if the message does not
@@ -43,7 +43,7 @@ export async function findMessageHtmlSize(
                where d ->> 'contentId' is not null and lower(d ->> 'contentType') = any ($3)
              ), 0))::int as size
       from messages where project_id = $1 and message_id_hash = $2 and html_body is not null`,
-    values: [projectId, messageIdHash(messageId), INLINE_TYPES],
+    values: [projectId, messageIdHash(messageId), DRAWN_TYPES],
   })
   return rows[0]?.size ?? null
 }
@@ -79,7 +79,7 @@ export async function findMessageHtml(
       select content_id as "contentId", content_type as "contentType", bytes, blob
       from described join message_attachments using (attachment_id)
       where message_row = $1 and bytes_so_far <= ${INLINE_BYTES_MAX}`,
-    values: [found.row, INLINE_TYPES],
+    values: [found.row, DRAWN_TYPES],
   })
   return {
     html: found.html_body,

@@ -90,7 +90,7 @@ describe('the service reads the attachments of a send request, and refuses an in
     for (const contentId of ['', 'a b', 'ä']) {
       expect(fault({ contentId })).toEqual([
         400,
-        'attachments[0].contentId must be 1 to 255 visible ASCII characters, such as logo',
+        'attachments[0].contentId must be 1 to 255 visible ASCII characters without & # ; %, such as logo',
       ])
     }
     expect(fault({ contentId: 'logo' }, {}, { contentId: '<logo>' })).toEqual([

@@ -4,9 +4,11 @@
  */
 import { markDifferences, markMatches } from '../../../../shared/mail/review/differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
+import { readSource, shownSources } from '../../../../shared/mail/review/pictures.ts'
 import { type Reviewed, reviewOf } from '../../../../shared/mail/review/review.ts'
 import { shownFields } from '../../../../shared/mail/review/shownFields.ts'
 import { shownText } from '../../../../shared/mail/review/shownText.ts'
+import { DRAWN_HTML_MAX_CHARS } from '../../../../sql/mail/messages/messageHtml.ts'
 import { CSS, HEADER, HTML, TEXT } from '../../inputs/grammars.ts'
 import type { Reader } from '../reader.ts'
 import { pieces } from '../readerOf.ts'
@@ -32,6 +34,13 @@ const filesOf = (text: string) =>
 
 export const REVIEW_READERS: readonly Reader[] = [
   mailReader('review/shownText.ts shownText', TYPED_MAX, HIDING, (text) => shownText(text)),
+  mailReader('review/pictures.ts shownSources', HTML_MAX_CHARS, HTML, (text) => shownSources(text)),
+  mailReader(
+    'review/pictures.ts readSource',
+    DRAWN_HTML_MAX_CHARS,
+    { tokens: ['cid:', 'data:image/', '&#x63;', '&amp', '%62', '%', '"', ' ', '\n', 'a'] },
+    (text) => readSource(text),
+  ),
   mailReader('review/shownFields.ts shownFields', TYPED_MAX, FIELDS, (text) =>
     shownFields(Buffer.from(text)),
   ),

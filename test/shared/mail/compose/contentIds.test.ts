@@ -1,0 +1,18 @@
+/** Tests that all mail programs find the same attachment by its Content-ID. */
+import { expect, test } from 'bun:test'
+import { parseContentId } from '../../../../shared/mail/compose/sentAttachment.ts'
+
+test('a Content-ID that programs could decode is refused', () => {
+  for (const text of [
+    'a&#98;',
+    'a%62',
+    'a#b',
+    'a;b',
+    'a&b',
+    '=?utf-8?Q?a?=',
+    '<=?utf-8?B?YQ==?=@x>',
+  ])
+    expect([text, parseContentId(text)]).toEqual([text, null])
+  for (const text of ['a=b', 'a?b', "it's", 'a+b@c.example', '$a*{b}|~'])
+    expect([text, parseContentId(text)]).toEqual([text, text])
+})
