@@ -1,3 +1,4 @@
+import { isUtf8 as isValidUtf8 } from 'node:buffer'
 import { type Static, Type as t } from '@sinclair/typebox'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { type Review, reviewOf, type Section } from '../../../shared/mail/review/review.ts'
@@ -107,9 +108,9 @@ async function keptReview(
     const head = await readHead(services, about)
     if (head?.sha256 !== sha256) return null
     const { attachments } = mail
-    const invitations = await readInvitations(services, { ...about, attachments })
+    const calendars = await readInvitations(services, { ...about, attachments })
     return services.loopTime.run(reader, () =>
-      reviewOf({ ...mail, bytes: head.bytes, sendAt, invitations }),
+      reviewOf({ ...mail, bytes: head.bytes, sendAt, ...calendars }),
     )
   })
 }
@@ -141,6 +142,27 @@ const isCalendar = ({ filename, contentType }: Attachment): boolean =>
   // The pattern allows dots and blanks at the end of the file name, which Windows ignores.
   /\.ics[\s.]*$/i.test(filename)
 
+const SNIFFED_BYTES = 1024
+
+/**
+ * Tells whether the bytes of a file begin a calendar (RFC 5545 §3.4). Some mail programs decide by the bytes. UTF-16
+ * has a null byte beside each letter.
+ */
+const beginsCalendar = (bytes: Buffer): boolean =>
+  /^[^\S\n]*BEGIN:VCALENDAR/im.test(
+    bytes
+      .toString('latin1', 0, SNIFFED_BYTES)
+      .replaceAll('\0', '')
+      .replace(/^(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)/, ''),
+  )
+
+/** Tells whether each program reads a calendar file as UTF-8, as this page does. */
+function isUtf8({ contentType }: Attachment, bytes: Buffer): boolean {
+  const charsets = contentType.matchAll(/\bcharset[*\d]*[ \t]*=[ \t]*"?([^";\s]*)/gi)
+  const isPlain = isValidUtf8(bytes) && !bytes.includes(0)
+  return isPlain && [...charsets].every(([, name]) => /^(?:utf-?8|us-ascii)$/i.test(name!))
+}
+
 /**
  * Sets by which factor the size of an invitation is multiplied for the memory limit. The memory holds its bytes, its
  * text, and the text in the sections of the review.
@@ -149,7 +171,7 @@ const INVITATION_COPIES = 4
 
 /**
  * Returns the texts of the calendar files in a held mail (a mail that waits for approval). An agent may have attached
- * these files, so they may have 25 MB.
+ * these files, so they may have 25 MB. The function reads other files one after the other, to judge them by their bytes.
  * @throws {ApiError} 503 if the people of the project already use all the memory that they may use.
  */
 async function readInvitations(
@@ -159,17 +181,34 @@ async function readInvitations(
     messageId,
     attachments,
   }: { projectId: string; messageId: string; attachments: readonly Attachment[] },
-): Promise<string[]> {
-  const invitations = attachments.filter(isCalendar)
-  const size = invitations.reduce((sum, file) => sum + file.size, 0)
-  return await answers.during(peopleOf(projectId), INVITATION_COPIES * size, async () => {
-    const texts: string[] = []
-    for (const { attachmentId } of invitations) {
-      const file = await findAttachment(pool, { projectId, messageId, attachmentId })
-      if (file === null || file === 'no attachment') continue
-      texts.push((await blobs.of(projectId).read(file.stored)).toString())
+): Promise<{ invitations: string[]; hasOddInvitation: boolean }> {
+  const bytesOf = async ({ attachmentId }: Attachment): Promise<Buffer | null> => {
+    const file = await findAttachment(pool, { projectId, messageId, attachmentId })
+    if (file === null || file === 'no attachment') return null
+    return await blobs.of(projectId).read(file.stored)
+  }
+  const sharer = peopleOf(projectId)
+  const calendars: Attachment[] = []
+  for (const file of attachments) {
+    const isFound =
+      isCalendar(file) ||
+      (await answers.during(sharer, file.size, async () => {
+        const bytes = await bytesOf(file)
+        return bytes !== null && beginsCalendar(bytes)
+      }))
+    if (isFound) calendars.push(file)
+  }
+  const size = calendars.reduce((sum, file) => sum + file.size, 0)
+  return await answers.during(sharer, INVITATION_COPIES * size, async () => {
+    const invitations: string[] = []
+    let hasOddInvitation = false
+    for (const file of calendars) {
+      const bytes = await bytesOf(file)
+      if (bytes === null) continue
+      invitations.push(bytes.toString())
+      hasOddInvitation ||= !isUtf8(file, bytes)
     }
-    return texts
+    return { invitations, hasOddInvitation }
   })
 }
 

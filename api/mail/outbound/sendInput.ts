@@ -14,6 +14,7 @@ import {
   CONTENT_ID_MAX_LENGTH,
   decodeBase64,
   isAttachmentType,
+  literalName,
   MEDIA_TYPE_MAX_LENGTH,
   parseContentId,
   type SentAttachment,
@@ -227,7 +228,7 @@ export function readAttachments(given: Static<typeof Attachments> = []): SentAtt
       throw badRequest(`${field}.contentId must differ from the earlier ones`)
     }
     if (contentId !== null) contentIds.add(contentId)
-    return { filename, contentType, contentId, content }
+    return { filename: literalName(filename), contentType, contentId, content }
   })
 }
 

@@ -1,7 +1,7 @@
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { encodeWord } from 'nodemailer/lib/mime-funcs'
 import { type CustomHeaders, customFields } from './customHeaders.ts'
-import { calendarMethod, type SentAttachment } from './sentAttachment.ts'
+import { calendarMethod, literalName, type SentAttachment } from './sentAttachment.ts'
 import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
 
 /**
@@ -75,7 +75,7 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
  */
 const icalEventOf = (file: SentAttachment) => ({
   method: calendarMethod(file) ?? 'PUBLISH',
-  filename: file.filename,
+  filename: literalName(file.filename),
   content: file.content.toString(),
 })
 
@@ -87,7 +87,7 @@ function part({ filename, contentType, contentId, content }: SentAttachment) {
   const isMessage = /^message\//i.test(contentType)
   const encodable = !isMessage || isPlainLines(content)
   return {
-    filename,
+    filename: literalName(filename),
     content,
     contentType: encodable ? contentType : BYTES,
     contentTransferEncoding: isMessage && encodable ? ('7bit' as const) : ('base64' as const),
@@ -115,12 +115,6 @@ const ENCODED_WORD = '=?'
  */
 const literalSubject = (subject: string): string =>
   subject.includes(ENCODED_WORD) ? encodeWord(subject, 'B', 52) : subject
-
-/**
- * Inserts a space into an encoded word in a display name, so that no mail program decodes it. RFC 2047 §5 forbids an
- * encoded word in a quoted string, but many mail programs decode it there.
- */
-const literalName = (name: string): string => name.replaceAll(ENCODED_WORD, '= ?')
 
 /** Ends every line with CRLF. RFC 5322 §2.3 forbids a lone CR or LF, which nodemailer would keep. */
 const crlf = (text: string): string => text.replace(/\r\n?|\n/g, '\r\n')

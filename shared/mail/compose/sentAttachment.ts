@@ -11,6 +11,12 @@ export type SentAttachment = {
   content: Buffer
 }
 
+/**
+ * Inserts a space into an encoded word (RFC 2047) in a display name or a file name, so that no mail program decodes it.
+ * RFC 2047 §5 forbids an encoded word in a quoted string, but many mail programs decode it there.
+ */
+export const literalName = (name: string): string => name.replaceAll('=?', '= ?')
+
 /** Returns the media type of an invitation that the service writes. */
 export const calendarType = (method: 'REQUEST' | 'CANCEL' | 'REPLY'): string =>
   `text/calendar; charset=utf-8; method=${method}`

@@ -27,6 +27,8 @@ export type Reviewed = {
   }[]
   /** Holds each invitation of the mail in the text form that a recipient's calendar program shows. */
   invitations?: readonly string[]
+  /** Tells whether the calendar program of a recipient may read an invitation in another encoding than this page. */
+  hasOddInvitation?: boolean
 }
 
 /** Describes a part of the reviewed mail, such as its header, with a title. */
@@ -52,6 +54,9 @@ export function reviewOf(letter: Reviewed): Review {
     return { pages: [first!], obstacles: [obstacle] }
   }
   const obstacles = letter.html === null ? [] : htmlObstacles(letter.html, letter.attachments)
+  if (letter.hasOddInvitation === true) {
+    obstacles.push('the mail has a calendar file that is not in UTF-8')
+  }
   const pages = pagesOf(sectionsOf(letter))
   if (pages.length <= PAGES_MAX) return { pages, obstacles }
   obstacles.push(TOO_LONG)

@@ -35,7 +35,7 @@ const BY_REASON: Record<string, string> = {
     till/x402v2.ts toRequirementV2, till/bazaar/metadata.ts bazaarOf, till/bazaar/metadata.ts outputSchemaV1,
     till/bazaar/metadata.ts serviceWords, till/bazaar/openApi.ts smallerForms, till/x402v2.ts fitsChallenge, till/paidHeader.ts paidHeader`,
   'it compares a word with a list of a few': `mail/compose/sentAttachment.ts calendarMethod,
-    mail/compose/sentAttachment.ts calendarType, mail/parse/authentication.ts authenticationWord,
+    mail/compose/sentAttachment.ts calendarType, mail/compose/sentAttachment.ts literalName, mail/parse/authentication.ts authenticationWord,
     mail/parse/authentication.ts isForged, mail/parse/dsn.ts isAddressDead, vault/signText.ts signingField`,
   'it does no more than readers of the table, one after the other': `mail/firstWithin.ts firstWithin, mail/codes/likelihood.ts likelihood, mail/codes/codeEvidence.ts CodeLine,
     mail/codes/codeEvidence.ts evidenceOf, mail/codes/codeEvidence.ts evidenceOfMail, mail/visibleText/openElements.ts OpenElements, mail/emailRules.ts admit,
