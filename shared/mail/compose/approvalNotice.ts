@@ -16,25 +16,42 @@ export type AskedAct =
 
 const line = (text: string) => text.replace(/\s+/g, ' ').trim()
 
+const SUBJECT_MAX_CHARS = 60
+/** Matches characters that a reader does not see. */
+const UNSEEN = /[\p{C}\p{Default_Ignorable_Code_Point}]/gu
+/** Matches a dot within a name such as `a.example`, which some mail programs show as a link. */
+const LINKED_DOT = /(?<=[\p{L}\p{N}])[.\u3002\uff0e\uff61](?=\p{L}[\p{L}\p{N}-])/gu
+
 /**
- * Writes the lines that describe the waiting mail or payment to the owner. The notice contains neither the text of the
- * waiting mail nor any words of the agent or the seller.
+ * Returns the beginning of a subject, for a notice. The agent wrote the subject, so the function removes links, line
+ * breaks, invisible characters and double quotes.
  */
-const linesOf = (act: AskedAct, projectName: string): string[] =>
+export function shortSubject(subject: string): string {
+  const words = line(line(subject).replace(UNSEEN, '')).split(' ')
+  const plain = words
+    .map((word) => (/:\/\/|^\W{0,9}www\./i.test(word) ? '[link]' : word.replace(LINKED_DOT, '[.]')))
+    .join(' ')
+    .replace(/["\u201c-\u201f\u00ab\u00bb]/g, "'")
+  const signs = [...plain]
+  return signs.length <= SUBJECT_MAX_CHARS
+    ? plain
+    : `${signs.slice(0, SUBJECT_MAX_CHARS - 1).join('')}…`
+}
+
+/** Returns the sentence that says what waits for the owner. */
+const headOf = ({ kind }: AskedAct, projectName: string): string =>
+  kind === 'mail'
+    ? `${projectName} wants to send a mail. It waits until you decide.`
+    : `${projectName} wants to pay. The payment waits until you decide.`
+
+/**
+ * Writes the lines that describe the waiting mail or payment to the owner. They stand below the approval link, because
+ * the agent or the seller chose their words.
+ */
+const linesOf = (act: AskedAct): string[] =>
   act.kind === 'mail'
-    ? [
-        `${projectName} wants to send a mail. It waits until you decide.`,
-        '',
-        `To: ${act.recipients.join(', ')}`,
-        `Subject: ${line(act.subject)}`,
-      ]
-    : [
-        `${projectName} wants to pay. The payment waits until you decide.`,
-        '',
-        `Amount: ${act.amountUsdc} USDC`,
-        `Host: ${act.host}`,
-        `Payee: ${act.payTo}`,
-      ]
+    ? [`To: ${act.recipients.join(', ')}`, `Subject: "${shortSubject(act.subject)}"`]
+    : [`Amount: ${act.amountUsdc} USDC`, `Host: ${act.host}`, `Payee: ${act.payTo}`]
 
 /**
  * Writes the mail that notifies an owner of a waiting mail or payment. The approval notice contains the link to the
@@ -58,12 +75,14 @@ export function approvalNotice(about: {
     date: about.date,
     subject: `A ${about.act.kind} of ${project} waits for you`,
     lines: [
-      ...linesOf(about.act, project),
+      headOf(about.act, project),
       '',
       'Read it, then approve or reject it:',
       about.link,
       '',
       `The link works once, until ${about.expiresAt.toISOString()}. Whoever has it can decide: do not forward it.`,
+      '',
+      ...linesOf(about.act),
     ],
   })
 }

@@ -74,13 +74,13 @@ describe('a mail that asks an owner for an approval names what the owner must ap
       [
         'Pier 4 wants to send a mail. It waits until you decide.',
         '',
-        'To: b@b.example, c@c.example',
-        'Subject: Tide tables',
-        '',
         'Read it, then approve or reject it:',
         LINK,
         '',
         'The link works once, until 2026-03-02T00:00:00.000Z. Whoever has it can decide: do not forward it.',
+        '',
+        'To: b@b.example, c@c.example',
+        'Subject: "Tide tables"',
         '',
       ].join('\n'),
     )
@@ -94,9 +94,8 @@ describe('a mail that asks an owner for an approval names what the owner must ap
       payTo: '0xabc',
     })
     expect(subject).toBe('A payment of Pier 4 waits for you')
-    expect(text).toStartWith(
-      'Pier 4 wants to pay. The payment waits until you decide.\n\nAmount: 7.50 USDC\nHost: shop.example\nPayee: 0xabc\n\nRead it',
-    )
+    expect(text).toStartWith('Pier 4 wants to pay. The payment waits until you decide.\n\nRead it')
+    expect(text).toEndWith('\n\nAmount: 7.50 USDC\nHost: shop.example\nPayee: 0xabc\n')
   })
 
   test('each approver gets an approval notice with a different Message-ID', () => {

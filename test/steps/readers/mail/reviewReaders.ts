@@ -2,6 +2,8 @@
  * Lists functions that read an outgoing mail that waits for approval. An agent wrote the mail, and a person decides
  * about it.
  */
+import { SUBJECT_MAX_LENGTH } from '../../../../api/mail/outbound/sendInput.ts'
+import { shortSubject } from '../../../../shared/mail/compose/approvalNotice.ts'
 import { markDifferences, markMatches } from '../../../../shared/mail/review/differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
 import { readSource, shownSources } from '../../../../shared/mail/review/pictures.ts'
@@ -18,6 +20,8 @@ import { mailReader, TYPED_MAX } from './mailReader.ts'
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
 }
+/** Holds the pieces of a subject that a notice leaves out or changes. */
+const SUBJECT = { tokens: ['http://', 'www.', '.', 'a', '(', '"', ' ', '\n', '\u200b', '。', '😀'] }
 /** Holds the pieces of header fields whose words the review decodes. */
 const FIELDS = {
   tokens: [
@@ -34,6 +38,9 @@ const filesOf = (text: string) =>
 
 export const REVIEW_READERS: readonly Reader[] = [
   mailReader('review/shownText.ts shownText', TYPED_MAX, HIDING, (text) => shownText(text)),
+  mailReader('compose/approvalNotice.ts shortSubject', SUBJECT_MAX_LENGTH, SUBJECT, (text) =>
+    shortSubject(text),
+  ),
   mailReader('review/pictures.ts shownSources', HTML_MAX_CHARS, HTML, (text) => shownSources(text)),
   mailReader(
     'review/pictures.ts readSource',
