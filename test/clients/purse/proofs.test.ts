@@ -249,8 +249,8 @@ test('a receipt that names another payer gets the verdict mismatch', async () =>
 test('the receipt of an earlier purchase gets the verdict mismatch', async () => {
   const first = await proving()
   const { serve } = seller
-  seller.serve = async (payment) => {
-    const answer = await serve(payment)
+  seller.serve = async (payment, request) => {
+    const answer = await serve(payment, request)
     const said = JSON.parse(atob(answer.headers.get('payment-response')!))
     said.extensions['offer-receipt'].info.receipt.signature = first.payment.sellerReceipt
     return new Response('{}', { headers: { 'payment-response': encodeHeader(said) } })
