@@ -1787,6 +1787,8 @@ CREATE INDEX oauth_tokens_grant ON public.oauth_tokens USING btree (grant_id);
 
 CREATE INDEX outbound_mails_due ON public.outbound_mails USING btree (next_attempt_at) WHERE (state <> 'done'::text);
 
+CREATE INDEX outbound_mails_own_event ON public.outbound_mails USING btree (project_id) WHERE (own_event IS NOT NULL);
+
 CREATE INDEX outbound_recipients_relay ON public.outbound_recipients USING btree (relay_id) WHERE (relay_id IS NOT NULL);
 
 CREATE INDEX passkey_challenges_expiry ON public.passkey_challenges USING btree (expires_at);

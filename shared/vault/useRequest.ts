@@ -126,7 +126,8 @@ export function checkUseRequest(
 function normalTarget(url: string): { host: string; path: string } {
   const fields: string[] = []
   // The marker is random, so that no text of the caller can stand for a placeholder.
-  const marker = randomUUID()
+  // The marker begins with no hexadecimal digit, so that a `%` before it begins no percent-encoding.
+  const marker = `z${randomUUID()}`
   const marked = url.replaceAll(
     PLACEHOLDER,
     (_all, field: string) => `${marker}.${fields.push(field) - 1}.`,

@@ -18,5 +18,7 @@ create function pg_temp.normal_path(path text) returns text language sql immutab
       select case when part ~ '^%[2-7]' then chr(('x' || substr(part, 2))::bit(8)::int) end as char) c
 $$;
 update purchases set path = pg_temp.normal_path(path)
-where path ~ '[^A-Za-z0-9._~!$&''()*+,;=:@/-]' and path <> pg_temp.normal_path(path);
+where path ~ '[^A-Za-z0-9._~!$&''()*+,;=:@/-]' and path <> pg_temp.normal_path(path)
+  -- An entry of the index purchases_resource has at most 2,704 bytes.
+  and octet_length(pg_temp.normal_path(path)) < 2000;
 drop function pg_temp.normal_path(text);

@@ -19,7 +19,7 @@ type ExpressRequest = {
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
   /** Holds 1 for HTTP/1.1, as in Node. A request of another version may have a body without a header that says so. */
-  httpVersionMajor?: number
+  httpVersionMajor?: number | string
   /** Tells whether a body parser has read the body of the request. */
   readableEnded?: boolean
   body?: unknown
@@ -201,8 +201,16 @@ function sendAgain(response: ExpressResponse, { status, headers, body }: HttpAns
   response.end(body)
 }
 
+/** Matches the methods whose requests have no body with a meaning (RFC 9110 §9.3). */
+const BODILESS = /^(?:GET|HEAD)$/
+
+/** Tells whether no parser has found a body. Some parsers of Express set an empty object then. */
+const isEmpty = (body: unknown): boolean =>
+  body === undefined || (typeof body === 'object' && JSON.stringify(body) === '{}')
+
 /** Returns the hash of the request body. Returns `null` if no parser has read the whole body. */
 async function hashBody({
+  method,
   headers,
   httpVersionMajor,
   body,
@@ -210,8 +218,9 @@ async function hashBody({
 }: ExpressRequest): Promise<string | null> {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = headers
   // Only in HTTP/1.1 does a request without these headers have no body (RFC 9112 §6.3, RFC 9113 §8.1).
-  const isUnsized = encoding === undefined && length === undefined && httpVersionMajor === 1
-  if (isUnsized || length === '0') return ''
+  const isUnsized = encoding === undefined && length === undefined
+  const mayHaveBody = Number(httpVersionMajor) !== 1 && !(BODILESS.test(method) && isEmpty(body))
+  if ((isUnsized && !mayHaveBody) || length === '0') return ''
   // The body parser does not add the files of a multipart form to the parsed body, so the paywall cannot hash such a
   // body.
   if (!readableEnded || body === undefined || /^\s*multipart\//i.test(String(type))) return null

@@ -159,7 +159,9 @@ export async function invitationOf(
     series = revised.event as Announced
   }
   const change = { uid, sequence, before }
-  const undo = () => undoOwnEvent(pool, projectId, change)
+  const undo = async () => {
+    await undoOwnEvent(pool, projectId, change)
+  }
   const recurrenceId = isInstance
     ? await orUndo(() => instanceOf(input.recurrenceId!, series!), undo)
     : null

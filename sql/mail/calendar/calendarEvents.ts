@@ -206,19 +206,21 @@ export type OwnEventChange = { uid: string; sequence: number; before: object | n
 /**
  * Takes back a change of a calendar event that this project organizes, because the service does not send the mail with
  * the change. If the event has changed again since, the function changes nothing.
+ * @returns false if the event has changed again since, and is unchanged.
  */
 export async function undoOwnEvent(
   db: Queryable,
   projectId: string,
   { uid, sequence, before }: OwnEventChange,
-): Promise<void> {
+): Promise<boolean> {
   const where = 'where project_id = $1 and uid_hash = $2 and sequence = $3'
   const key = [projectId, uidHash(uid), sequence]
-  if (before === null) await db.query(`delete from own_events ${where}`, key)
-  else {
-    await db.query(`update own_events set sequence = sequence - 1, event = $4::jsonb ${where}`, [
-      ...key,
-      JSON.stringify(before),
-    ])
-  }
+  const { rowCount } =
+    before === null
+      ? await db.query(`delete from own_events ${where}`, key)
+      : await db.query(
+          `update own_events set sequence = sequence - 1, event = $4::jsonb ${where}`,
+          [...key, JSON.stringify(before)],
+        )
+  return rowCount !== 0
 }

@@ -72,5 +72,15 @@ export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[])
      order by (o.own_event ->> 'sequence')::int desc`,
     [rows],
   )
-  for (const change of changes) await undoOwnEvent(db, change.project_id, change.own_event)
+  for (const { project_id: projectId, own_event: change } of changes) {
+    if (await undoOwnEvent(db, projectId, change)) continue
+    // A later unsent mail has changed the event again. The end of that mail must not bring this change back.
+    await db.query(
+      `update outbound_mails o set own_event = jsonb_set(o.own_event, '{before}', $4::jsonb) from messages m
+       where o.project_id = $1 and o.own_event is not null and o.own_event ->> 'uid' = $2
+         and (o.own_event ->> 'sequence')::int = $3 + 1
+         and m.row = o.message_row and m.delivery_status in ('scheduled', 'held')`,
+      [projectId, change.uid, change.sequence, JSON.stringify(change.before)],
+    )
+  }
 }

@@ -82,12 +82,13 @@ export async function queueEndpointCheck(db: Queryable, endpointId: string): Pro
 
 /**
  * Queues a check of each endpoint of a project, because the project has a new payTo address. The last checks compared
- * the 402 responses with the former address.
+ * the 402 responses with the former address. The function forgets the addresses that these checks saw. Otherwise another
+ * project with the former address would count as the seller, and the check itself would get no x402 challenge.
  */
 export async function queueChecksOfProject(db: Queryable, projectId: string): Promise<void> {
   await db.query(
     `with queued as (
-       update seller_endpoints set check_queued_at = clock_timestamp()
+       update seller_endpoints set check_queued_at = clock_timestamp(), challenge_pay_to = '{}'
        where project_id = $1 and deleted_at is null and url_pattern not like 'mcp://%'
        returning id as payload_id
      ) ${addJobsFrom('queued', 'verify_endpoint', 'endpointId')}`,

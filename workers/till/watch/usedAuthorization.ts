@@ -57,7 +57,13 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
   const needsEvent = isOwn || (payment.txHash !== null && payment.claimHead === null)
   const wasUsed = needsEvent ? false : (early ?? (await wasUsedAt(chain, payment, claimHead)))
   if (wasUsed === true) {
-    const earlier = event?.txHash ?? (await findEarlier(chain, payment, claimHead))
+    const find = payment.txHash === null ? findEarlier : findLongAgo
+    const earlier = event?.txHash ?? (await find(chain, payment, claimHead))
+    // A reorganisation may have put a transaction of this payment into a block before the claim.
+    const isOurs = earlier === null || (await isTransactionOf(chain.pool, earlier, payment.id))
+    if (payment.txHash !== null && isOurs) {
+      throw new RpcTrouble('the authorization is used, its event is not found yet')
+    }
     return refuseUsedBefore(chain, payment, earlier)
   }
   if (event === null) {

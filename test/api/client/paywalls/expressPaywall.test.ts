@@ -380,8 +380,10 @@ test('over HTTP/2, a payment for one body buys no content for another body, alth
     amount: '0.01',
     resource: 'https://shop.example/joke',
   })
+  let visits = 0
   const server = http2.createServer(async (message, response) => {
-    const body = JSON.parse(await new Response(message as never).text())
+    const text = await new Response(message as never).text()
+    const body = text === '' ? undefined : JSON.parse(text)
     const { method, headers, httpVersionMajor } = message
     const request = { method, headers, httpVersionMajor, protocol: 'https', originalUrl: '/joke' }
     const answer = Object.assign(response, {
@@ -391,15 +393,17 @@ test('over HTTP/2, a payment for one body buys no content for another body, alth
       },
       json: (value: unknown) => response.end(JSON.stringify(value)),
     })
-    await serve({ ...request, readableEnded: true, body }, answer as never, () =>
-      response.end(`content for ${body.topic}`),
+    const readableEnded = body !== undefined
+    await serve({ ...request, readableEnded, body }, answer as never, () =>
+      response.end(`content for ${body?.topic ?? `visit ${++visits}`}`),
     )
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  const ask = async (payment: string, topic: string) => {
-    const stream = client.request({ ':method': 'POST', ':path': '/joke', 'x-payment': payment })
-    stream.end(JSON.stringify({ topic }))
+  const ask = async (payment: string, topic: string | null) => {
+    const method = topic === null ? 'GET' : 'POST'
+    const stream = client.request({ ':method': method, ':path': '/joke', 'x-payment': payment })
+    stream.end(topic === null ? undefined : JSON.stringify({ topic }))
     return await new Response(stream as never).text()
   }
   try {
@@ -407,6 +411,8 @@ test('over HTTP/2, a payment for one body buys no content for another body, alth
     expect(await ask(payment, 'cats')).toBe('content for cats')
     expect(JSON.parse(await ask(payment, 'dogs')).error).toBe('duplicate_settlement')
     expect(await ask(payment, 'cats')).toBe('content for cats')
+    const other = newPaymentHeader()
+    for (let n = 0; n < 2; n++) expect(await ask(other, null)).toBe('content for visit 1')
   } finally {
     client.close()
     server.close()

@@ -224,6 +224,29 @@ test.each(['rejects', 'withdraws', 'deletes'])(
   },
 )
 
+test('if the owner rejects two changes of an event in their order, the next mail about the event contains neither', async () => {
+  const agent = await heldAgent(service)
+  const guest = await service.newAgent()
+  const decide = async (messageId: string, decision: 'approve' | 'reject') => {
+    const { approvalId, sha256 } = await requestOf(service, agent, messageId)
+    const body = decision === 'approve' ? { sha256 } : { reason: 'No' }
+    return await service.platform.post(`${heldPath(agent, approvalId)}/${decision}`, body)
+  }
+  const first = await sendMail(agent, { to: [guest.address], event: EVENT })
+  await decide(first.messageId, 'approve')
+  await untilCalendar(agent, 'the approved event', ({ length }) => length === 1)
+  const { uid } = first.event
+  const changes = []
+  for (const summary of ['Second', 'Third']) {
+    changes.push(await sendMail(agent, { to: [guest.address], event: { ...EVENT, uid, summary } }))
+  }
+  for (const { messageId } of changes) await decide(messageId, 'reject')
+  const last = await sendMail(agent, { to: [guest.address], event: { uid, cancel: true } })
+  await decide(last.messageId, 'approve')
+  const cancelled = await untilInvite(guest, 'the end', ({ method }) => method === 'CANCEL')
+  expect(cancelled.invites[0]).toMatchObject({ uid, summary: 'Cargo review' })
+})
+
 test('an event that is scheduled for later does not delay the invitations that are due now', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const host = await idle.newAgent()

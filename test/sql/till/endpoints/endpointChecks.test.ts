@@ -13,6 +13,7 @@ import {
   recordOpenApi,
   recordVerification,
 } from '../../../../sql/till/endpoints/endpoints.ts'
+import { isSoldByAnother } from '../../../../sql/till/endpoints/rivalEndpoints.ts'
 import { changeProject } from '../../../support/changeProject.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newProject, row, whileHeld } from '../../../support/till/tillRows.ts'
@@ -112,6 +113,22 @@ test('the state of an endpoint check tells whether the check waits in the queue 
   expect(await findEndpointCheck(pool, id)).toMatchObject({ isRunning: true })
   await change(id, `check_started_at = check_started_at - interval '26 seconds'`)
   expect(await findEndpointCheck(pool, id)).toMatchObject({ isRunning: false })
+})
+
+test('a new payTo of a project keeps the project the seller of its resource, although another project has the former payTo', async () => {
+  const [former, later] = [`0x${'ab'.repeat(20)}`, `0x${'cd'.repeat(20)}`]
+  const { id, projectId } = await newEndpoint()
+  const other = await newProject(pool)
+  for (const one of [other, projectId]) {
+    await changeProject(pool, one, { payTo: former, paymentsEnabled: true })
+  }
+  await pool.query(`update seller_endpoints set challenge_pay_to = array[$2] where id = $1`, [
+    id,
+    former,
+  ])
+  const { match_key: matchKey } = await row(pool, 'seller_endpoints', id)
+  await changeProject(pool, projectId, { payTo: later })
+  expect(await isSoldByAnother(pool, projectId, matchKey)).toBe(false)
 })
 
 test('a new payment address (payTo) of a project queues new checks of its endpoints, because a check compares the payTo in the 402 response', async () => {

@@ -160,6 +160,24 @@ describe('a used authorization is refused even if a node that is behind let the 
 })
 
 describe('if an authorization was used after the claim (storing) of its payment, the payment is settled or fails by the chain’s facts', () => {
+  test('a payment is not refused while the node lacks the event of its own transaction in a block before the claim', async () => {
+    const payment = await pay()
+    const id = await till.claim(payment)
+    const { hash } = await newTransaction(till.pool, id)
+    const { transactionHash } = await used(payment)
+    await till.pool.query('update chain_transactions set hash = $2 where hash = $1', [
+      hash,
+      transactionHash,
+    ])
+    await till.pool.query('update payments set claim_head = claim_head + 3 where id = $1', [id])
+    await till.client.mine({ blocks: 3, interval: 0 })
+    till.proxy.edits.set('eth_getLogs', () => [])
+    await expect(examine(id)).rejects.toThrow('its event is not found yet')
+    till.proxy.edits.clear()
+    await examine(id)
+    expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
+  })
+
   test('if a stranger broadcasts the transfer of a payment in a block that the service has not seen, the payment is settled', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
