@@ -20,7 +20,7 @@ const DOMAIN =
 const NO_DOMAIN = /[^\p{L}\p{M}\p{N}.-]/u
 
 /** Holds the beginning of an encoded word (RFC 2047 §2). */
-const ENCODED_WORD = '=?'
+export const ENCODED_WORD = '=?'
 
 /**
  * Reads exactly one bare address (`local@domain`) to which the service may send mail. The function returns the address

@@ -1,5 +1,6 @@
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { encodeWord } from 'nodemailer/lib/mime-funcs'
+import { ENCODED_WORD } from '../address.ts'
 import { type CustomHeaders, customFields } from './customHeaders.ts'
 import { calendarMethod, literalName, type SentAttachment } from './sentAttachment.ts'
 import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
@@ -106,8 +107,6 @@ function isPlainLines(bytes: Buffer): boolean {
 const mailbox =
   ({ names }: MailContent) =>
   (address: string) => ({ name: literalName(names[address] ?? ''), address })
-
-const ENCODED_WORD = '=?'
 
 /**
  * Encodes a subject that contains an encoded word (RFC 2047 §2). Otherwise nodemailer would keep the encoded word, and

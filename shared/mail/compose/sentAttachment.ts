@@ -1,3 +1,5 @@
+import { ENCODED_WORD } from '../address.ts'
+
 /** Describes an attachment of a mail that the service will send. */
 export type SentAttachment = {
   filename: string
@@ -15,7 +17,7 @@ export type SentAttachment = {
  * Inserts a space into an encoded word (RFC 2047) in a display name or a file name, so that no mail program decodes it.
  * RFC 2047 §5 forbids an encoded word in a quoted string, but many mail programs decode it there.
  */
-export const literalName = (name: string): string => name.replaceAll('=?', '= ?')
+export const literalName = (name: string): string => name.replaceAll(ENCODED_WORD, '= ?')
 
 /** Returns the media type of an invitation that the service writes. */
 export const calendarType = (method: 'REQUEST' | 'CANCEL' | 'REPLY'): string =>

@@ -61,7 +61,7 @@ test('if a running task reports its end twice, only one waiting task starts', as
   expect(started).toEqual(['a', 'b'])
 })
 
-test('of each sharer (such as an inbox), at most as many tasks run at once as the limit for its position in the list of sharers', async () => {
+test('the limit of running tasks of a sharer (such as an inbox) depends on the position of the sharer in the list of sharers', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 10, { perSharer: [1, 2] })
   const started: string[] = []
   const ends: (() => void)[] = []

@@ -275,7 +275,7 @@ describe('a payout transfers the money above the maximum of a purse, unless a li
     const projectId = await full(LEAST)
     const again = () => payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     await again()
-    // A payout is valid for one hour, so it must be one hour older than the given time since its expiry.
+    // A payout expires one hour after its creation, so the age of the payout is the given number of hours plus one.
     const expiredBefore = (hours: number) =>
       pool.query(
         `update purchases set money = 'released', created_at = clock_timestamp() - make_interval(hours => $2 + 1)

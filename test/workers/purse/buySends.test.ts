@@ -156,7 +156,7 @@ describe('a purchase job sends a signed payment until the seller answers or the 
 })
 
 describe('if another worker runs the job of a purchase at the same time, only one payment is signed', () => {
-  /** Signs the payment of a purchase as another worker would that has contacted the same seller. */
+  /** Signs the payment of a purchase in place of another worker that has contacted the same seller. */
   async function signElsewhere(id: string): Promise<void> {
     const { project_id: projectId } = await scene.purchase(id)
     const network = USDC_NETWORKS['base-sepolia']

@@ -111,8 +111,7 @@ test('if another worker pool has claimed a job that the first pool had fetched b
     'the second job to be fetched',
     async () => (await countFetched(database.pool)) === 2,
   )
-  // The first worker pool is without the database for so long that it counts as dead, and its jobs go to the second
-  // worker pool.
+  // The first worker pool loses the database until it counts as dead. The second worker pool then gets its jobs.
   proxy.refuse()
   await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)

@@ -56,21 +56,14 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
   // Without the stored head of the claim, only the time of the event's block tells.
   const needsEvent = isOwn || (payment.txHash !== null && payment.claimHead === null)
   const wasUsed = needsEvent ? false : (early ?? (await wasUsedAt(chain, payment, claimHead)))
-  if (wasUsed === true) {
-    const find = payment.txHash === null ? findEarlier : findLongAgo
-    const earlier = event?.txHash ?? (await find(chain, payment, claimHead))
-    // A reorganisation may have put a transaction of this payment into a block before the claim.
-    const isOurs = earlier === null || (await isTransactionOf(chain.pool, earlier, payment.id))
-    if (payment.txHash !== null && isOurs) {
+  if (event === null) {
+    const earlier = wasUsed === false ? null : await findLongAgo(chain, payment, claimHead)
+    if (earlier === null || (await isTransactionOf(chain.pool, earlier, payment.id))) {
       throw new RpcTrouble('the authorization is used, its event is not found yet')
     }
     return refuseUsedBefore(chain, payment, earlier)
   }
-  if (event === null) {
-    const earlier = wasUsed === 'unknown' ? await findLongAgo(chain, payment, claimHead) : null
-    if (earlier !== null) return refuseUsedBefore(chain, payment, earlier)
-    throw new RpcTrouble('the authorization is used, its event is not found yet')
-  }
+  if (wasUsed === true) return refuseUsedBefore(chain, payment, event.txHash)
   if (event.kind === 'canceled') return refuse(chain, payment, 'the authorization was canceled')
   const [receipt] = await readReceipts(chain.rpc, [event.txHash])
   if (receipt == null) throw new RpcTrouble('the receipt of the transfer is not found yet')

@@ -196,29 +196,30 @@ test('an event appears in the calendar as soon as the mail with the event is que
   expect(await calendar(agent)).toHaveLength(1)
 })
 
+async function decide(agent: Agent, messageId: string, decision: 'approve' | 'reject') {
+  const { approvalId, sha256 } = await requestOf(service, agent, messageId)
+  const body = decision === 'approve' ? { sha256 } : { reason: 'No' }
+  return await service.platform.post(`${heldPath(agent, approvalId)}/${decision}`, body)
+}
+
 test.each(['rejects', 'withdraws', 'deletes'])(
   'if somebody %s the mail that changes an event, the next mail about the event does not contain the change',
   async (deed) => {
     const agent = await heldAgent(service)
     const guest = await service.newAgent()
-    const decide = async (messageId: string, decision: 'approve' | 'reject') => {
-      const { approvalId, sha256 } = await requestOf(service, agent, messageId)
-      const body = decision === 'approve' ? { sha256 } : { reason: 'No' }
-      return await service.platform.post(`${heldPath(agent, approvalId)}/${decision}`, body)
-    }
     const first = await sendMail(agent, { to: [guest.address], event: EVENT })
-    await decide(first.messageId, 'approve')
+    await decide(agent, first.messageId, 'approve')
     await untilCalendar(agent, 'the approved event', ({ length }) => length === 1)
     const { uid } = first.event
     const event = { ...EVENT, uid, summary: 'Another summary' }
     const second = await sendMail(agent, { to: [guest.address], event })
     expect(second.event.sequence).toBe(1)
-    if (deed === 'rejects') await decide(second.messageId, 'reject')
+    if (deed === 'rejects') await decide(agent, second.messageId, 'reject')
     else if (deed === 'deletes') await agent.delete(messagePath(second.messageId))
     else await agent.post(`${messagePath(second.messageId)}/cancel`, {})
     const third = await sendMail(agent, { to: [guest.address], event: { uid, cancel: true } })
     expect(third.event.sequence).toBe(1)
-    await decide(third.messageId, 'approve')
+    await decide(agent, third.messageId, 'approve')
     const cancelled = await untilInvite(guest, 'the end', ({ method }) => method === 'CANCEL')
     expect(cancelled.invites[0]).toMatchObject({ uid, summary: 'Cargo review' })
   },
@@ -227,22 +228,17 @@ test.each(['rejects', 'withdraws', 'deletes'])(
 test('if the owner rejects two changes of an event in their order, the next mail about the event contains neither', async () => {
   const agent = await heldAgent(service)
   const guest = await service.newAgent()
-  const decide = async (messageId: string, decision: 'approve' | 'reject') => {
-    const { approvalId, sha256 } = await requestOf(service, agent, messageId)
-    const body = decision === 'approve' ? { sha256 } : { reason: 'No' }
-    return await service.platform.post(`${heldPath(agent, approvalId)}/${decision}`, body)
-  }
   const first = await sendMail(agent, { to: [guest.address], event: EVENT })
-  await decide(first.messageId, 'approve')
+  await decide(agent, first.messageId, 'approve')
   await untilCalendar(agent, 'the approved event', ({ length }) => length === 1)
   const { uid } = first.event
   const changes = []
   for (const summary of ['Second', 'Third']) {
     changes.push(await sendMail(agent, { to: [guest.address], event: { ...EVENT, uid, summary } }))
   }
-  for (const { messageId } of changes) await decide(messageId, 'reject')
+  for (const { messageId } of changes) await decide(agent, messageId, 'reject')
   const last = await sendMail(agent, { to: [guest.address], event: { uid, cancel: true } })
-  await decide(last.messageId, 'approve')
+  await decide(agent, last.messageId, 'approve')
   const cancelled = await untilInvite(guest, 'the end', ({ method }) => method === 'CANCEL')
   expect(cancelled.invites[0]).toMatchObject({ uid, summary: 'Cargo review' })
 })

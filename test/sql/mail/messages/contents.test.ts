@@ -112,7 +112,7 @@ test('the inline images of a message are returned up to 8 MB in total', async ()
   )
 })
 
-test('HTML of more than 500,000 characters is cut one character above this maximum, so that the caller sees that it is too long', async () => {
+test('of HTML with more than 500,000 characters, the caller gets one character more than this maximum, which marks it as too long', async () => {
   const projectId = await newProject(pool)
   const htmlOf = async (letters: number) => {
     const html = 'é'.repeat(letters)

@@ -243,8 +243,8 @@ describe('an open payment of a purse (the wallet that pays sellers) is watched u
 })
 
 describe('if more than 200 payments are open, the service checks them in several parts', () => {
-  /** Makes copies of an open payment that come after it in the list of payments. */
   let copied = 0
+  /** Makes copies of an open payment. The copies come after the payment in the list of payments. */
   async function copy({ id }: Payment, count: number, projectId = ''): Promise<Payment[]> {
     const { rows: columns } = await pool.query<{ name: string }>(
       `select quote_ident(column_name) as name from information_schema.columns

@@ -14,6 +14,7 @@ beforeAll(async () => {
 afterEach(() => {
   till.proxy.errors.clear()
   till.proxy.answers.clear()
+  till.proxy.edits.clear()
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
