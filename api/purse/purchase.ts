@@ -49,6 +49,11 @@ export type GivenPurchase = {
 }
 
 const RETRY_S = 5
+/**
+ * Limits the characters of the normal path of a purchase. The database finds earlier purchases by host and path, and an
+ * entry of its index has at most 2,704 bytes.
+ */
+const PATH_MAX_LENGTH = 2_000
 /** Names the HTTP headers that carry a payment. Only the service may write them. */
 const PAYMENT_HEADERS = [
   'x-payment',
@@ -81,6 +86,9 @@ export async function purchase(
   }
   const { allowPrivateNetworks: allowPrivate } = services.config
   const target = targetOf(request, allowPrivate)
+  if (target.path.length > PATH_MAX_LENGTH) {
+    throw badRequest(`url must have a path of at most ${PATH_MAX_LENGTH} characters`)
+  }
   const fault = outboundUrlFault(request.url, allowPrivate)
   if (fault !== null) throw badRequest(`url must be one that the service may call: ${fault}`)
   for (const name of Object.keys(request.headers)) {

@@ -277,6 +277,10 @@ test('an invalid purchase request is refused with the name of the field', async 
     [{ url: 'ftp://a.example', maxAmount: '1' }, 'url must be'],
     [{ url: seller.url, maxAmount: '0' }, 'maxAmount'],
     [
+      { url: new URL(`/${'%E2%82%AC'.repeat(223)}`, seller.url).href, maxAmount: '1' },
+      'url must have a path of at most 2000 characters',
+    ],
+    [
       { url: seller.url, maxAmount: '1', headers: { 'X-Payment': 'e30=' } },
       'headers must not hold x-payment',
     ],
