@@ -82,5 +82,7 @@ export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[])
          and m.row = o.message_row and m.delivery_status in ('scheduled', 'held')`,
       [projectId, change.uid, change.sequence, JSON.stringify(change.before)],
     )
+    // The statement above waits while another transaction ends the later mail. The change is then the newest one.
+    await undoOwnEvent(db, projectId, change)
   }
 }

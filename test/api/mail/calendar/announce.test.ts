@@ -2,6 +2,8 @@
  * Tests calendar events that an agent announces by mail: guests, their answers, changes and cancellations.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { transaction } from '../../../../sql/db.ts'
+import { endUnsent, lockUnsent } from '../../../../sql/mail/outbound/unsentMails.ts'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
 import { callTool, connectMcp, textOf } from '../../../support/mcp.ts'
@@ -11,6 +13,7 @@ import {
   startTestService,
   type TestService,
 } from '../../../support/service.ts'
+import { blocked } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/long.ts'
 
@@ -225,9 +228,8 @@ test.each(['rejects', 'withdraws', 'deletes'])(
   },
 )
 
-test('if the owner rejects two changes of an event in their order, the next mail about the event contains neither', async () => {
-  const agent = await heldAgent(service)
-  const guest = await service.newAgent()
+/** Announces an event, changes its summary twice, and returns its uid and both changes, which wait for the owner. */
+async function changeTwice(agent: Agent, guest: Agent) {
   const first = await sendMail(agent, { to: [guest.address], event: EVENT })
   await decide(agent, first.messageId, 'approve')
   await untilCalendar(agent, 'the approved event', ({ length }) => length === 1)
@@ -236,11 +238,46 @@ test('if the owner rejects two changes of an event in their order, the next mail
   for (const summary of ['Second', 'Third']) {
     changes.push(await sendMail(agent, { to: [guest.address], event: { ...EVENT, uid, summary } }))
   }
-  for (const { messageId } of changes) await decide(agent, messageId, 'reject')
+  return { uid, changes: changes.map(({ messageId }): string => messageId) }
+}
+
+async function expectFirstSummary(agent: Agent, guest: Agent, uid: string) {
   const last = await sendMail(agent, { to: [guest.address], event: { uid, cancel: true } })
   await decide(agent, last.messageId, 'approve')
   const cancelled = await untilInvite(guest, 'the end', ({ method }) => method === 'CANCEL')
-  expect(cancelled.invites[0]).toMatchObject({ uid, summary: 'Cargo review' })
+  expect(cancelled.invites[0]).toMatchObject({ uid, summary: EVENT.summary })
+}
+
+test('if the owner rejects two changes of an event in their order, the next mail about the event contains neither', async () => {
+  const agent = await heldAgent(service)
+  const guest = await service.newAgent()
+  const { uid, changes } = await changeTwice(agent, guest)
+  for (const messageId of changes) await decide(agent, messageId, 'reject')
+  await expectFirstSummary(agent, guest, uid)
+})
+
+test('if two changes of an event end at the same time, the next mail about the event contains neither', async () => {
+  const agent = await heldAgent(service)
+  const guest = await service.newAgent()
+  const { uid, changes } = await changeTwice(agent, guest)
+  const [older, newer] = changes as [string, string]
+  const { pool } = service.database
+  await waitFor('the announcements of both changes', async () => {
+    const { rows } = await pool.query(
+      'select from approvals where project_id = $1 and announced_at is null',
+      [agent.project.id],
+    )
+    return rows.length === 0
+  })
+  let rejected: Promise<unknown> = Promise.resolve()
+  await transaction(pool, async (db) => {
+    const { messageRow } = (await lockUnsent(db, agent.project.id, newer))!
+    await endUnsent(db, messageRow, { status: 'rejected', error: 'rejected' })
+    rejected = decide(agent, older, 'reject')
+    await blocked(pool, 1)
+  })
+  await rejected
+  await expectFirstSummary(agent, guest, uid)
 })
 
 test('an event that is scheduled for later does not delay the invitations that are due now', async () => {
