@@ -110,10 +110,11 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
 const ACT = /[?&#](?:type|action|mode|flow|kind|purpose|do)=(?<act>[\w-]{3,40})/
 
 /**
- * Matches a URL path that confirms an address but begins like the path of a settings page, such as
- * `/settings/notifications/412/verify/…`.
+ * Matches a URL path that confirms an address but reads like the path of a settings page, such as
+ * `/settings/notifications/412/verify/…` and `/validate-profile-email?…`.
  */
-const CONFIRMED_SETTING = /\/(?:settings|preferences|account|profile)\/.{0,200}(?:verif|confirm)/
+const CONFIRMED_SETTING =
+  /\/(?:settings|preferences|account|profile)\/.{0,200}(?:verif|confirm)|(?:verify|confirm|validate)[-_/](?:account|profile)[-_/]e-?mail/
 /** Matches the path of a sign-up page that takes the code of a mail, such as `/signup/?code=…`. */
 const SIGN_UP_CODE = /\/(?:sign[-_]?up|regist\w{1,10})\/?\?(?:.{0,200}&)?(?:code|token|key)=/
 /** Matches the path of an invitation, also if it leads to the sign-in page first. */

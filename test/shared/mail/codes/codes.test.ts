@@ -37,6 +37,11 @@ describe('the service finds one-time codes in a mail', () => {
     },
   )
 
+  test('the service finds a code below a sentence in Shona', () => {
+    const text = 'Pinda kodhi yekusimbisa inotevera kuti upinde muakaundi yako.\n\n583027\n'
+    expect(valuesOf(text, 'Musika Hub Kupinda')).toEqual(['583027'])
+  })
+
   test('a code of letters and digits that is alone below a sentence is found in a Georgian mail', () => {
     const text = 'გადაამოწმეთ თქვენი ელფოსტის მისამართი შემდეგი კოდის შეყვანით\n\nT4hV9qLe\n'
     expect(valuesOf(text, 'ელფოსტის გადამოწმება')).toEqual(['T4hV9qLe'])

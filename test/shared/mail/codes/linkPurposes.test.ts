@@ -192,8 +192,12 @@ test('a link to mail settings has the purpose `unsubscribe`, and a confirmation 
     `post/4/subscription?token=${TOKEN}`,
   ])
     expect(purposeOf('', { text: `See:\nhttps://a.example/${path}` })).toEqual(['unsubscribe'])
-  const below = `https://a.example/settings/notifications/412/verify/${TOKEN}`
-  expect(purposeOf('', { text: `Verify this address: ${below}` })).toEqual(['verify'])
+  for (const path of [
+    `settings/notifications/412/verify/${TOKEN}`,
+    `validate-profile-email?token=${TOKEN}`,
+    `confirm-account-email?token=${TOKEN}`,
+  ])
+    expect(purposeOf('', { text: `See:\nhttps://a.example/${path}` })).toEqual(['verify'])
 })
 
 test('a link that approves a sign-in attempt has the purpose `sign-in`', () => {
