@@ -229,7 +229,7 @@ describe('if several projects send mail to one domain, no project delays the oth
     expect((await lanes.enter('domain', 'few')).granted).toBe(false)
     leave(many[0]!)
     expect((await lanes.enter('domain', 'many')).granted).toBe(false)
-    clockMs += 2_001
+    clockMs += 2_000
     expect((await lanes.enter('domain', 'many')).granted).toBe(true)
   })
 
@@ -252,7 +252,7 @@ describe('if several projects send mail to one domain, no project delays the oth
     expect((await enter('few')).granted).toBe(true)
     // If a project no longer requests slots, the other project gets all of them.
     leave(many[1]!)
-    clockMs += 2_001
+    clockMs += 2_000
     expect((await enter('many')).granted).toBe(true)
   })
 
@@ -292,6 +292,21 @@ test('a lane (the queue of one destination) counts as slow only if its requests 
     const turns = await Promise.all(Array.from({ length: 32 }, () => lanes.enter('a', 'p')))
     expect([ms, granted(turns).length]).toEqual([ms, places])
   }
+})
+
+test('a mail waits in its slot for a place at its domain, unless an open request of the domain takes longer than a second', async () => {
+  const outcome = async (ageMs: number) => {
+    const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
+    const first = await lanes.enter('domain', 'p')
+    clockMs += 500
+    leave(first)
+    const open = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'p')))
+    clockMs += ageMs
+    const asked = lanes.enter('domain', 'p')
+    leave(open[0]!)
+    return (await asked).granted
+  }
+  expect([await outcome(1_000), await outcome(1_001)]).toEqual([true, false])
 })
 
 test('a project with open requests leaves the last tenth of the job slots to other projects', async () => {
