@@ -131,20 +131,34 @@ function testFiles(): string[] {
 }
 
 /**
- * Finds which tests could notice which faults. The search takes as long as the whole test suite, so the result is
- * stored for further samples of the same files.
+ * Finds which tests could notice which faults. The search takes longer than the whole test suite, so the result is
+ * stored for further samples. While nothing but test files changes, only the new and the changed test files run again.
  */
 async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
   const folder = join(ROOT, 'node_modules/.cache/mutants')
-  const sources = git('ls-tree', '-r', 'HEAD', 'api', 'workers', 'sql', 'shared', 'test')
-    .split('\n')
-    .filter((line) => !/\ttest\/mutants\/(?!candidates|marks)/.test(line))
+  const tracked = git('ls-tree', '-r', 'HEAD', 'api', 'workers', 'sql', 'shared', 'test').split(
+    '\n',
+  )
+  const isTest = (line: string) => line.endsWith('.test.ts')
+  const isTool = (line: string) => /\ttest\/mutants\/(?!candidates|marks)/.test(line)
+  const sources = tracked.filter((line) => !isTest(line) && !isTool(line))
+  const versions = new Map(tracked.filter(isTest).map((line) => [line.split('\t')[1]!, line]))
   const kept = join(folder, `${Bun.SHA256.hash(sources.join('\n'), 'hex')}.json`)
-  if (existsSync(kept)) return JSON.parse(readFileSync(kept, 'utf8'))
+  const stored: Record<string, Reach & { version: string }> = existsSync(kept)
+    ? JSON.parse(readFileSync(kept, 'utf8'))
+    : {}
   const tests = testFiles()
-  const reach = await findReach(copy, { tests, candidates, env: suite.env }, (done) => {
-    if (done % 50 === 0) say(`${done} of ${tests.length} test files: which code they reach`)
+  const isCurrent = (test: string) => stored[test]?.version === versions.get(test)
+  const changed = tests.filter((test) => !isCurrent(test))
+  const found = await findReach(copy, { tests: changed, candidates, env: suite.env }, (done) => {
+    if (done % 50 === 0) say(`${done} of ${changed.length} test files: which code they reach`)
   })
+  const reach = Object.fromEntries(
+    tests.map((test) => [
+      test,
+      { version: versions.get(test)!, ...(found[test] ?? stored[test]!) },
+    ]),
+  )
   mkdirSync(folder, { recursive: true })
   writeFileSync(kept, JSON.stringify(reach))
   return reach
