@@ -7,13 +7,14 @@ import type { Candidate, Range } from './candidates.ts'
 /**
  * Holds the code that is inserted at the beginning of a marked source file. It appends the marks to a file that an
  * environment variable names. Some processes of the service have no environment, so the code then reads the
- * environments of their parents. Each process and global object records a mark only once. The code is a single line, so
- * that the line numbers of the source file stay the same.
+ * environments of their parents. In a browser, the code records nothing. Each process and global object records a mark
+ * only once. The code is a single line, so that the line numbers of the source file stay the same.
  */
 const PREFIX = `globalThis.__mark ??= (() => {
   const seen = new Set();
   let file;
   const output = () => {
+    if (typeof process === 'undefined') return '';
     const { readFileSync } = process.getBuiltinModule('node:fs');
     const own = process.env.MUTANTS_REACH;
     if (own) return own;
