@@ -119,6 +119,7 @@ export function instancesOf(
       .flatMap((property) => timesOf(property, definitions))
       .map(instantOf)
   const without = new Set(all('exdate'))
+  const withoutDays = excludedDays(event, span.start)
   const added = [...all('rdate'), instantOf(span.start)].sort((a, b) => a - b)
   const found: Instance[] = []
   let lastMs = Number.NEGATIVE_INFINITY
@@ -128,9 +129,26 @@ export function instancesOf(
     lastMs = startMs
     const endMs = startMs + span.lengthMs
     if (endMs <= fromMs && startMs < fromMs) continue
-    if (!without.has(startMs)) found.push({ startMs, endMs, local: localAt(startMs, span.start) })
+    if (without.has(startMs)) continue
+    const local = localAt(startMs, span.start)
+    if (!withoutDays.has(local.slice(0, 10))) found.push({ startMs, endMs, local })
   }
   return found
+}
+
+/**
+ * Returns the local days that a series of timed events excludes. RFC 5545 §3.8.5.1 wants times here, but some programs
+ * write dates.
+ */
+function excludedDays(event: ICAL.Component, { value: start }: PlacedTime): Set<string> {
+  const values = start.isDate
+    ? []
+    : event.getAllProperties('exdate').flatMap((property) => property.getValues())
+  return new Set(
+    values
+      .filter((value) => value instanceof ICAL.Time && value.isDate)
+      .map((value) => String(value)),
+  )
 }
 
 /**

@@ -112,6 +112,14 @@ describe('an event with a recurrence rule has the instances of the rule, with ex
     ])
   })
 
+  test('an EXDATE without a time of day excludes the whole local day of a timed event', () => {
+    const late = ['DTSTART;TZID=America/New_York:20260302T210000', 'RRULE:FREQ=DAILY;COUNT=4']
+    expect(locals([...late, 'EXDATE;VALUE=DATE:20260303,20260304'])).toEqual([
+      '03-02T21',
+      '03-05T21',
+    ])
+  })
+
   test('a recurring event also has the instances that RDATE adds, sorted by time and without repetition', () => {
     const added = 'RDATE:20260306T100000Z,20260303T120000Z,20260304T100000Z,20260302T100000Z'
     expect(locals([...daily, added])).toEqual([
