@@ -128,8 +128,9 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
         if (mustCheckAgain(request, startedMs)) await state.admitAgain?.()
         response = (await admitted.shown?.(response)) ?? response
-        // The service only logs an error in this step, because the handler has already made the requested change. An
-        // error response would hide the handler's response, which may hold a key that is shown only once.
+        // If the audit log cannot record the outcome of a change, the service only logs this error, because the change
+        // is already made. An error response would hide the handler's response, which may hold a key that is shown only
+        // once.
         await admitted.answered?.(response).catch((error: unknown) => {
           services.log.warn({ err: error }, 'an entry of the audit log lacks its outcome')
         })
@@ -162,8 +163,8 @@ const mustCheckAgain = (request: Request, startedMs: number): boolean =>
   isLate(startedMs) && !mayWrite(request) && stateOf(request).route?.path !== MCP_PATH
 
 /**
- * Records that a project has written to the database. Later reads of this project must see the written data, on the
- * primary and on the replica.
+ * Records that a project has written to the database, so that its later reads see the written data, on the primary and
+ * on the replica.
  */
 async function noteWrite(
   { reads }: Services,
@@ -197,7 +198,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         : await read(request, limit)
       bodies.complete(state)
       if (performance.now() - startedMs > LATE_BODY_MS) {
-        // The hook throws only ApiErrors. For any other error, the error response would blame the request body.
+        // The hook throws only ApiErrors, because the response to any other error would blame the request body.
         await state.admitAgain?.().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
           throw Object.assign(toApiError(error, state.requestId), { cause: error })

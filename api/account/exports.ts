@@ -15,7 +15,7 @@ import { ApiError } from '../http/errors.ts'
  * keeps the database from removing old rows.
  */
 const LIMIT_MS = 6 * 60 * 60_000
-/** Sets after how many milliseconds a running export checks its platform key again. */
+/** Sets the interval in milliseconds at which a running export checks its platform key again. */
 const CHECK_MS = 2_000
 /**
  * Sets the lowest speed at which a client may read an export, in bytes a second, and the time for which a client may be
@@ -80,7 +80,7 @@ export function createExports(
         if (performance.now() < checkMs) return
         checkMs = performance.now() + CHECK_MS
         // If the database is unreachable during this check of the key, the export continues. The next check then
-        // decides.
+        // decides whether the export must end.
         await admitAgain().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
         })

@@ -23,8 +23,8 @@ const EmailName = t.String({
  */
 const SCOPES_MAX = 50
 /**
- * Describes a scope of a project key by a pattern. With a union in an array schema, Elysia would split a string into
- * letters.
+ * Describes a scope of a project key by a pattern and not by a union. With a union in an array schema, Elysia would
+ * split a string into letters.
  */
 const ProjectScope = t.String({
   pattern: `^(?:${PROJECT_SCOPES.join('|')})$`,

@@ -72,7 +72,10 @@ type PaymentEvent = Partial<{
   failureReason: string | null
 }>
 
-/** Describes the event that reports the use of a secret. `vault.getUse` returns the response of the called host. */
+/**
+ * Describes the event that reports a request with a secret of the vault. `vault.getUse` returns the response of the
+ * called host.
+ */
 type UseEvent = Partial<{
   useId: string
   name: string

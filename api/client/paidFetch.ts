@@ -115,8 +115,8 @@ export async function paidFetch(
       if (options.signal?.aborted || !isPassing(error)) throw failed(error)
       trouble = error
     }
-    // A service that is shutting down responds before the end of `timeout`. The pause limits the repeated calls to one
-    // a second.
+    // A service that is shutting down responds before the end of `timeout`. Without this pause, the client would then
+    // repeat its call many times a second.
     const pauseMs = Math.min(AGAIN_MS, leftMs) - (performance.now() - startMs)
     if (pauseMs > 0) await pause(pauseMs, options.signal ?? new AbortController().signal)
     if (options.signal?.aborted) throw failed(options.signal.reason)
@@ -124,7 +124,10 @@ export async function paidFetch(
   return responseOf(bought)
 }
 
-/** Tells whether the next call may succeed. An error with status 500 is a fault of the service, which may last. */
+/**
+ * Tells whether a repeated call may succeed after an error. The client does not repeat a call after status 500, because
+ * such a fault of the service may last.
+ */
 const isPassing = (error: unknown): boolean =>
   error instanceof ConnectionError ||
   error instanceof TimeoutError ||

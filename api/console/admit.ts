@@ -18,8 +18,8 @@ import { withoutHookSecrets } from './people/viewerAnswers.ts'
  * Admits a request of the console if the person has the required role. If the request is for a route of the API, it
  * becomes a request to this route, with the identity of the person's session. The audit log records each change that
  * such a request makes.
- * @throws {ApiError} 401 without a session, 403 for a missing role, 404 for a hidden project or route, 429 past a
- * limit.
+ * @throws {ApiError} 401 without a session, 403 for a missing role, 404 for a hidden project or route, 429 after too
+ * many requests.
  */
 export async function admitConsole(
   services: Services,

@@ -28,7 +28,7 @@ export type Delegation = {
 }
 
 type Opened = {
-  /** Names the lowest role that may use the route in the project that the path names. */
+  /** Names the lowest role that a person needs in the project of the path to use the route. */
   role: Role
   /**
    * Names the action that the audit log records for the route. The action is `null` if the route reads data, or if its

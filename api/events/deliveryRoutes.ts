@@ -121,8 +121,8 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
 }
 
 /**
- * Reads the log of webhook deliveries. A search by event or by webhook URL may read every delivery. Therefore the
- * projects run such searches one after another.
+ * Reads the log of webhook deliveries. A search by event or by webhook URL may read every delivery, so it waits for the
+ * turn of its project.
  */
 const read = <Result>(
   server: Server,
@@ -206,8 +206,8 @@ const SCOPE_OF = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments
 
 /**
  * Returns the project of an API key, and the event types that its scopes cover. The field `urlsFor` tells for which
- * webhooks the key sees the whole URL. Of the other URLs, it sees only the host. The list of webhooks uses the same
- * field. @throws {ApiError} 403 if the key covers no event type.
+ * webhooks the caller sees the whole URL. For all other webhooks, the caller sees only the host of the URL, as in the
+ * list of webhooks. @throws {ApiError} 403 if the key covers no event type.
  */
 function visibleTo(request: Request): { projectId: string; events: string[]; urlsFor: UrlReader } {
   const { projectId, scopes } = identityOf(request)

@@ -7,8 +7,8 @@ import type { Services } from './services.ts'
 
 const MINUTE_MS = 60_000
 /**
- * Sets the size in bytes from which Bun may send the head and the body of a response separately. Bun's send buffer
- * holds 16 KB.
+ * Sets the size in bytes from which Bun may send the head and the body of a response separately, because Bun's send
+ * buffer holds only 16 KB.
  */
 const LARGE_BYTES = 12_000
 /**
@@ -17,7 +17,9 @@ const LARGE_BYTES = 12_000
  */
 const WHOLE_JSON = /^application\/json(?:;|$)/
 
-/** Names the trace span of a request by the pattern of its route. The path itself may contain an id of a tenant. */
+/**
+ * Names the trace span of a request by the pattern of its route, because the path itself may contain an id of a tenant.
+ */
 export function describe(
   span: Span,
   { method }: Request,

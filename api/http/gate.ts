@@ -30,8 +30,8 @@ export const MCP_PATH = '/mcp'
 const FACILITATOR = '/v0/x402/'
 /**
  * Holds the path of redeem calls. The gate (the checks before every handler) counts the calls, and the handler counts
- * the payments. The gate cannot count payments, because it has not read the payment header. Anybody can make a paywall
- * forward any header.
+ * the payments. The gate cannot count payments, because it has not checked the payment header, and anybody can make a
+ * paywall forward any header.
  */
 export const REDEEM_PATH = '/v0/payments/redeem'
 
@@ -122,8 +122,8 @@ export async function admit(
 }
 
 /**
- * Returns the limit that counts a request. The first redeem calls of a minute count as new payments. The later calls
- * count only towards the higher limit of all redeem calls.
+ * Returns the rate limit that counts a request. The first redeem calls of a minute count as new payments. All further
+ * redeem calls of this minute count only towards the higher limit of all redeem calls.
  */
 function limitOf(path: string, { used }: Usage, limits: Config['limits']): number {
   if (path.startsWith(FACILITATOR)) return limits.facilitatorRequestsPerMinute
@@ -206,7 +206,8 @@ function bearerToken(authorization: string | null): string | null {
 
 /**
  * Admits an OAuth client to the MCP endpoint. The gate (the checks before every handler) does not count requests with
- * invalid OAuth tokens. Nobody can guess their 256 bits, and every valid client sends an expired token at some time.
+ * invalid OAuth tokens, because nobody can guess their 256 bits, and every valid client sends an expired token at some
+ * time.
  */
 async function admitToken({ gatePool, reads, config }: Services, token: string) {
   const found = await authenticateToken(gatePool, token, reads)

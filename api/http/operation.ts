@@ -37,7 +37,10 @@ export type Operation = {
    * field.
    */
   cors?: true
-  /** Tells whether the request body is an HTML form. The form `pairs` keeps each field that occurs twice. */
+  /**
+   * Tells whether the request body is an HTML form. With the value `pairs`, the handler also gets repeated fields of
+   * the form.
+   */
   form?: true | 'pairs'
   /** Tells whether a person opens the route in a browser, and therefore gets errors as HTML pages. */
   page?: true

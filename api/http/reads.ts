@@ -16,8 +16,8 @@ export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
   /**
    * Records the position in the database's write-ahead log up to which a project has written. The caller awaits this
-   * function before it answers a request that may have written. The function never throws. The change is already made,
-   * and an error would make the client repeat it.
+   * function before it answers a request that may have written. The function never throws, because the change is
+   * already made, and an error would make the client repeat it.
    */
   wrote(projectId: string): Promise<void>
   /**

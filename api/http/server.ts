@@ -269,8 +269,8 @@ async function heldAnswer(
   if (reader === null) return await sendLargeAtOnce(answered)
   try {
     return await sendLargeAtOnce(answered, (bytes) => {
-      // The time counts even if the service then refuses the response for lack of memory, because the work is already
-      // done.
+      // The processing time of the response counts even if the service then refuses the response for lack of memory,
+      // because the work is already done.
       loopTime.countJson(reader, bytes.length)
       // The memory of a response without a key is not counted. Callers without a key read only public documents, whose
       // pages have a few megabytes at most.

@@ -31,8 +31,8 @@ const { fetch: serve } = createMcpHandler(
       const held = context.mcpReq.requestState<HeldCall>()
       if (held !== undefined) return await afterOwner(connection, { name, args, held })
       const result = await callTool(connection, name, args, context.mcpReq.signal)
-      // If the code cannot make the link, the caller still gets the tool's result. The service has accepted the mail
-      // and must not send it again.
+      // If the code cannot make the link for the owner, the caller still gets the tool's result, because the service
+      // has already accepted the mail. After an error, the caller might send the mail again.
       const link = await linkForOwner(connection, { name, args, result, context }).catch(
         (err: unknown) => {
           connection.services.log.error({ err }, 'no link for the owner')
@@ -43,7 +43,7 @@ const { fetch: serve } = createMcpHandler(
     })
     return mcp
   },
-  // This handler rejects all other revisions of MCP. A separate MCP server (server.ts) handles them.
+  // This handler rejects all revisions of MCP before 2026-07-28. A separate MCP server (server.ts) handles them.
   { legacy: 'reject' },
 )
 

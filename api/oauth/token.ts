@@ -18,7 +18,8 @@ const FIELD_MAX_CHARS = 1_000
 
 /**
  * Returns the fields of a token request by their names. A parameter without a value counts as absent, and no parameter
- * may occur twice (RFC 6749 §3.2), except for the same resource (RFC 8707 §2). @throws {OAuthError}
+ * may occur twice (RFC 6749 §3.2), except for the same resource (RFC 8707 §2). @throws {OAuthError} for a repeated
+ * parameter.
  */
 export function fieldsOf(pairs: readonly (readonly [name: string, value: string])[]): Form {
   const fields = new Map<string, string>()
@@ -109,7 +110,7 @@ function answer(found: TokenPair | TokenFault) {
 
 /**
  * Serves the revocation endpoint `POST /oauth/revoke` (RFC 7009). The revocation of an unknown token is not an error.
- * @throws {OAuthError}
+ * @throws {OAuthError} for a missing parameter.
  */
 export async function revoke(services: Services, form: Form, requestId: string): Promise<void> {
   const token = field(form, 'token')

@@ -237,8 +237,8 @@ export function createMetrics({
     }
     for (const [n, [, , read]] of GAUGES.entries()) {
       const value = read(backlog)
-      // The function `reset` would set the gauge to 0. This value would wrongly mean that a worker has asked the RPC
-      // node just now.
+      // The code removes the gauge, because its function `reset` would set it to 0. The value 0 would wrongly mean that
+      // a worker has asked the RPC node just now.
       if (value === null) gauges[n]!.remove()
       else gauges[n]!.set(value)
     }

@@ -164,7 +164,7 @@ export const changedTerms = (
 /**
  * Returns the terms of a mandate (a spending limit) with the given changes.
  * @param rules.start is the time from which the present mandate is valid. For a new mandate, it is `null`.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for invalid terms.
  */
 function merged(
   present: MandateTerms,

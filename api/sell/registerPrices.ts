@@ -11,7 +11,7 @@ const CALL_MAX_MS = 150_000
 /**
  * Registers the paths of the prices as endpoints. The function always registers the first path, because the response
  * names the network of the service. Endpoints that are verified with their present price on this network stay
- * unchanged. Therefore a restart does not use up the requests of a minute, and the service need not check each path
+ * unchanged. Therefore a restart does not use up the rate limit of a minute, and the service need not check each path
  * again.
  * @throws {PurserError} if a call fails.
  */

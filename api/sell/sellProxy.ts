@@ -101,8 +101,8 @@ async function forward(
 ): Promise<Response> {
   const { origin, publicOrigin, timeoutMs, fetch, log } = options
   const { search } = new URL(request.url)
-  // The proxy itself often stands behind another proxy that ends TLS. If the server heard `http`, it would redirect the
-  // buyer, and the buyer would have paid for the redirect.
+  // The proxy itself often stands behind another proxy that ends TLS, so the server must hear the scheme of the public
+  // origin. If the server heard `http`, it would redirect the buyer, and the buyer would have paid for the redirect.
   const { host, protocol } = new URL(publicOrigin)
   const headers = new Headers(request.headers)
   for (const name of [...PAYMENT_HEADERS, ...FORGEABLE, 'host']) headers.delete(name)
@@ -110,9 +110,9 @@ async function forward(
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
   // The time limit of the forwarded request begins after the service has granted the payment, because the payer has
-  // paid by then. The signal of the payer's request ends nothing. Otherwise a payer could read most of a response,
-  // disconnect, and get a new response for the same payment again and again. The paywall ends a response without a
-  // reader.
+  // paid by then. A payer who disconnects does not end the forwarded request. Otherwise a payer could read most of a
+  // response, disconnect, and get a new response for the same payment again and again. The paywall ends a response
+  // without a reader.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   let retryAfter: string | null = null

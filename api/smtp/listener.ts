@@ -256,8 +256,8 @@ async function receive(
   const incoming = parts.incoming.begin(new Set(inboxes.values()), connection)
   let fits = true
   try {
-    // The listener reads even a refused message to its end. An SMTP server may reply only after the client has sent the
-    // whole message.
+    // The listener reads even a refused message to its end, because an SMTP server may reply only after the client has
+    // sent the whole message.
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (fits && !stream.sizeExceeded) fits = await incoming.write(chunk)
     }

@@ -97,7 +97,7 @@ export const judgeFilling =
 export const outOfBounds = (name: string, { message }: OutOfBoundsError) =>
   new ApiError(403, 'forbidden', `Credential "${name}" ${message}`)
 
-/** Handles GET /v0/vault/{name}/uses/{useId}, which reads a use of a secret. */
+/** Handles GET /v0/vault/{name}/uses/{useId}, which returns the record of a request with a secret. */
 export function readUse(
   services: Vault,
   caller: Caller,
@@ -130,7 +130,7 @@ async function waitForUse(
 
 const hasEnded = ({ state }: Use): boolean => state !== 'queued' && state !== 'sending'
 
-/** Returns the record of a secret's use in the form in which the caller of the use sees it. */
+/** Returns the record of a request with a secret in the form in which its caller sees it. */
 const toUse = (use: Use) => ({
   useId: use.id,
   name: use.name,

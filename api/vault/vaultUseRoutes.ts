@@ -99,7 +99,7 @@ export const SignedSchema = t.Object({
   ),
 })
 
-/** Sets how many seconds a call waits for the end of a secret's use if the caller names no time. */
+/** Sets how many seconds a call waits for the end of a request with a secret if the caller names no time. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 

@@ -11,7 +11,7 @@ type Reject = Operations['postPlatformProjectsByProjectIdHeldByApprovalIdReject'
 type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['input']['body']
 
 /**
- * Handles the mail of projects while the mail waits for the owner's approval.
+ * Approves, rejects, edits and lists the mail of projects that waits for the owner's approval.
  *
  * @example
  * for await (const { approvalId } of platform.held.all('prj_…', { state: 'waiting' })) {

@@ -64,7 +64,7 @@ export function sellers(http: Http) {
         { path: { endpointId }, body: { buy } },
         options,
       ),
-    /** Returns the last trial of an endpoint. */
+    /** Returns the result of the last trial of an endpoint, in which the service sent requests like a buyer. */
     trial: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointIdTrial', { path: { endpointId } }, options),
     /** Replaces the webhook secret of an endpoint. Only this response shows the new secret. */

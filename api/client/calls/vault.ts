@@ -77,9 +77,9 @@ export function vault(http: Http) {
       options?: CallOptions,
     ) => http.call('patchVaultByName', { ...named(name), body: protection }, options),
     /**
-     * Makes the service send an HTTPS request with a secret filled in, and returns the response without the secret. The
-     * service sends the request at most once. If the service's response is lost, you can repeat the call with the same
-     * `idempotencyKey`. If the state of the use is `pending`, read the result with `getUse`.
+     * Makes the service send an HTTPS request with a secret filled in, and returns the host's response without the
+     * secret. The service sends the request at most once. If the service's response is lost, you can repeat the call
+     * with the same `idempotencyKey`. If the returned state is `pending`, read the result with `getUse`.
      */
     use: (
       name: string,
@@ -87,8 +87,8 @@ export function vault(http: Http) {
       options?: CallOptions & { idempotencyKey?: string },
     ) => http.call('postVaultByNameUse', { ...named(name), body: { request } }, options),
     /**
-     * Waits until a use of a secret has ended, and returns the record of the use with the host's response. The service
-     * keeps this record for ten minutes after the end of the use.
+     * Waits until a request with a secret has ended, and returns the record of the request with the host's response.
+     * The service keeps this record for ten minutes after the end of the request.
      */
     getUse: (name: string, useId: string, options?: CallOptions) =>
       http.call('getVaultByNameUsesByUseId', named(name, { useId }), options),

@@ -18,7 +18,10 @@ type ExpressRequest = {
   protocol: string
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
-  /** Holds 1 for HTTP/1.1, as in Node. A request of another version may have a body without a header that says so. */
+  /**
+   * Holds the major version of HTTP: 1 for HTTP/1.1, as in Node. A request of another version may have a body without a
+   * header that says so.
+   */
   httpVersionMajor?: number | string
   /** Tells whether a body parser has read the body of the request. */
   readableEnded?: boolean
@@ -145,8 +148,8 @@ function store(
   ownHeaders: () => [string, string][],
 ): void {
   const { write, end } = response
-  // If the payer disconnects, a handler that streams its response stops without a call of `end`. If the payer
-  // disconnects while the payment settles, the response emits no further `close`.
+  // A handler that streams its response stops without a call of `end` if the payer disconnects. A response whose payer
+  // has disconnected during the settlement emits no further `close`, so the code first checks `destroyed`.
   if (response.destroyed) sale.left()
   else response.once('close', sale.left)
   const pieces: Uint8Array[] = []
@@ -204,7 +207,10 @@ function sendAgain(response: ExpressResponse, { status, headers, body }: HttpAns
 /** Matches the methods whose requests have no body with a meaning (RFC 9110 §9.3). */
 const BODILESS = /^(?:GET|HEAD)$/
 
-/** Tells whether no parser has found a body. Some parsers of Express set an empty object then. */
+/**
+ * Tells whether the parsed body is absent or an empty object. Some parsers of Express set an empty object if they have
+ * found no body.
+ */
 const isEmpty = (body: unknown): boolean =>
   body === undefined || (typeof body === 'object' && JSON.stringify(body) === '{}')
 
@@ -217,7 +223,8 @@ async function hashBody({
   readableEnded,
 }: ExpressRequest): Promise<string | null> {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = headers
-  // Only in HTTP/1.1 does a request without these headers have no body (RFC 9112 §6.3, RFC 9113 §8.1).
+  // In HTTP/1.1, a request without these headers has no body (RFC 9112 §6.3). In later versions of HTTP, such a request
+  // may have a body (RFC 9113 §8.1).
   const isUnsized = encoding === undefined && length === undefined
   const mayHaveBody = Number(httpVersionMajor) !== 1 && !(BODILESS.test(method) && isEmpty(body))
   if ((isUnsized && !mayHaveBody) || length === '0') return ''

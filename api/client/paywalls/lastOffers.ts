@@ -1,6 +1,6 @@
 /**
- * Stores the last offers of the service. A paywall needs an offer for the payer even while the service refuses its
- * calls.
+ * Stores the last payment offers of the service. A paywall needs an offer for the payer even while the service refuses
+ * its calls.
  */
 import type { Challenge } from '../calls/payments.ts'
 import type { Purser } from '../purser.ts'
@@ -19,7 +19,7 @@ type Stored = { challenge: Challenge; untilMs: number }
 const offers = new WeakMap<Purser, Map<string, Stored>>()
 
 /**
- * Stores the offer for a price.
+ * Stores the service's payment offer for a resource and its price.
  * @param price is the body of the challenge call that returned the offer.
  */
 export function storeOffer(purser: Purser, price: object, challenge: Challenge): void {
@@ -33,7 +33,10 @@ export function storeOffer(purser: Purser, price: object, challenge: Challenge):
   if (stored.size > OFFERS_MAX && oldest !== undefined) stored.delete(oldest)
 }
 
-/** Returns the last offer for a price. Returns `null` if no offer is stored, or if the stored offer is too old. */
+/**
+ * Returns the last payment offer for a resource and its price. Returns `null` if no offer is stored, or if the stored
+ * offer is too old.
+ */
 export function lastOffer(purser: Purser, price: object): Challenge | null {
   const stored = offers.get(purser)?.get(JSON.stringify(price))
   return stored !== undefined && Date.now() < stored.untilMs ? stored.challenge : null

@@ -1,7 +1,7 @@
 /**
- * Holds the idempotency keys of paid requests whose body the paywall cannot hash. These keys are random. Therefore a
- * request with another body never gets the grant of a sold request. A repeated request needs the same key until the
- * seller has sold it.
+ * Holds the idempotency keys of paid requests whose body the paywall cannot hash. These keys are random, so that a
+ * request with another body never gets the grant (the right to the resource) of a sold request. A repeated request
+ * needs the same key until the seller has sold it.
  */
 
 /**
@@ -18,7 +18,7 @@ export class OpenKeys {
   take(request: string): { idempotencyKey: string; isNew: boolean } {
     const known = this.#keys.get(request)
     if (known !== undefined) {
-      // The code inserts a used key again as the newest key. A full map then first drops the keys of requests that
+      // The code inserts a used key again as the newest key. Therefore a full map first drops the keys of requests that
       // nobody repeats.
       this.#keys.delete(request)
       this.#keys.set(request, known)

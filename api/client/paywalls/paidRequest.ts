@@ -38,7 +38,7 @@ export function isReadable(payment: string | object): boolean {
  * different request, this request gets a different key. The service then returns the error `duplicate_settlement` to
  * the third party.
  * @param parts describe the content that the payer asked for. Two requests with the same payment and the same parts
- * count as one.
+ * count as the same request.
  * @returns `null` if the payment header is unreadable or too long, or if the time window of its authorization is over.
  */
 export async function requestKey(

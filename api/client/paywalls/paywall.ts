@@ -108,7 +108,7 @@ const OPEN_KEYS = new OpenKeys()
 
 /**
  * Sets for how many milliseconds a payer may repeat a paid request without a new payment if the process has lost the
- * response. The payer chooses the time window of an authorization. Without this limit, one payment could buy new
+ * response. The payer chooses the time window of an authorization, so without this limit one payment could buy new
  * content for a whole day.
  */
 const AGAIN_MS = 10 * 60_000
@@ -238,7 +238,7 @@ type Redeeming<Answer> = {
   sale: Sale<Answer>
   /** Tells that no earlier call used the idempotency key, so that the grant is new. */
   isNew: boolean
-  /** Forgets the idempotency key, because the service has granted nothing under it, and never will. */
+  /** Forgets the idempotency key, because the service has granted nothing under this key and never will. */
   dropKey?: () => void
 }
 

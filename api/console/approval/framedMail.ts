@@ -11,7 +11,7 @@ const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'self'; sandbox"
 
-/** Sets approximately how many times the size of the mail's HTML and images the memory for the framed page is. */
+/** Sets the approximate ratio between the memory for a framed page and the size of the mail's HTML and images. */
 const COPIES = 3
 
 /**

@@ -108,7 +108,7 @@ export async function requestOptions(
 /**
  * Checks the signature that a passkey makes when it signs a person in. @returns the id of the person who owns the
  * passkey.
- * @throws {PasskeyError}
+ * @throws {PasskeyError} if the passkey is refused.
  */
 export async function authenticate(
   pool: Pool,

@@ -196,8 +196,8 @@ const record = (
   })
 
 /**
- * Writes into the audit log of each project that an OAuth grant of the project has ended. The people of a project do
- * not see the organization's audit log.
+ * Writes into the audit log of each project that an OAuth grant of the project has ended, because the people of a
+ * project do not see the organization's audit log.
  */
 async function recordEnded(
   db: Queryable,

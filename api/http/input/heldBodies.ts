@@ -35,7 +35,7 @@ type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError)
 /**
  * Shares the memory for large request bodies between callers. If this memory is full, the service chooses the caller
  * that holds the most bytes. It drops this caller's largest body that is still arriving. Therefore the service can
- * serve a new caller, even if many other callers use all they may use.
+ * serve a new caller even if many other callers have used up their shares of the memory.
  */
 export class HeldBodies {
   readonly #pace = new Pace(RATE)

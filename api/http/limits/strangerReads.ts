@@ -28,7 +28,7 @@ export class StrangerReads {
 
   /**
    * Runs one database read. The networks of callers without a key take turns.
-   * @param network is the widest network of the caller
+   * @param network is the widest network of the caller: an IPv4 address, or the /48 network of an IPv6 address.
    * @throws {ApiError} 429 if too many reads of the network wait, or if the read waits too long. 503 if the read takes
    * too long.
    */

@@ -87,7 +87,7 @@ const OF_ORIGINAL = ['to', 'cc', 'bcc', 'subject', 'unsubscribe'] as const
 
 /**
  * Checks each field of a draft against the rules for sending and replying. A draft may lack fields.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for an invalid field of the draft.
  */
 export function checkDraft(content: Content): void {
   const lists = (['to', 'cc', 'bcc'] as const).map((name) =>

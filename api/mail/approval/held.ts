@@ -136,8 +136,9 @@ const changedMeanwhile = () =>
   conflict('sha256 must be that of the present bytes: read the request again')
 
 /**
- * Changes the content of a held mail (a mail that waits for the owner's approval). @throws {ApiError} 400, 404, 409 or
- * 410
+ * Changes the content of a held mail (a mail that waits for the owner's approval). @throws {ApiError} 400 for an
+ * invalid change, 404 for an unknown approval request, 409 if the mail has changed or no longer waits, 410 if the
+ * approval request has expired.
  */
 export async function edit(
   services: Services,

@@ -5,8 +5,8 @@ import { peopleOf } from '../../http/limits/loopTime.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Sets by which factor the size of a mail is multiplied for the memory limit. The composition of a mail needs up to
- * eight times its size for a moment. With a factor of eight, however, one person could use up the memory of all others.
+ * Sets how many times its own size a mail counts against the memory limit. Composing a mail needs up to eight times its
+ * size for a moment. With a factor of eight, however, one person could use up the memory of all others.
  */
 const COPIES = 3
 
@@ -29,7 +29,7 @@ export async function withHeldMail<Result>(
 /**
  * Returns the SHA-256 of the bytes that the service will send for a held mail (a mail that waits for approval). If the
  * service has not composed the mail yet, the function composes it. @returns null if the mail is deleted. @throws
- * {ApiError} 503
+ * {ApiError} 503 if too little memory is free.
  */
 export async function hashOfHeld(services: Services, about: About): Promise<Buffer | null> {
   const stored = await storedHeldHash(services.pool, about)

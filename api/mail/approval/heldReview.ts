@@ -156,7 +156,7 @@ const beginsCalendar = (bytes: Buffer): boolean =>
       .replace(/^(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)/, ''),
   )
 
-/** Tells whether each program reads a calendar file as UTF-8, as this page does. */
+/** Tells whether every mail program reads a calendar file as UTF-8, as the review page does. */
 function isUtf8({ contentType }: Attachment, bytes: Buffer): boolean {
   const charsets = contentType.matchAll(/\bcharset[*\d]*[ \t]*=[ \t]*"?([^";\s]*)/gi)
   const isPlain = isValidUtf8(bytes) && !bytes.includes(0)
@@ -164,8 +164,8 @@ function isUtf8({ contentType }: Attachment, bytes: Buffer): boolean {
 }
 
 /**
- * Sets by which factor the size of an invitation is multiplied for the memory limit. The memory holds its bytes, its
- * text, and the text in the sections of the review.
+ * Sets how many times its own size an invitation counts against the memory limit. The memory holds its bytes, its text,
+ * and the text in the sections of the review.
  */
 const INVITATION_COPIES = 4
 
@@ -214,7 +214,7 @@ async function readInvitations(
 
 /**
  * Refuses the approval of a held mail (a mail that waits for approval) if the person has not seen all its pages.
- * @throws {ApiError} 409
+ * @throws {ApiError} 409 if the person has not seen all pages of the mail.
  */
 export function requireSeen(
   { pageSeals }: Services,

@@ -272,7 +272,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
  * Reads the time at which the service must send a mail. Null means at once.
- * @throws {ApiError} 400
+ * @throws {ApiError} 400 for an invalid time.
  */
 export function readSendAt(given: string | undefined): Date | null {
   if (given === undefined) return null

@@ -239,7 +239,8 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   const objects = await keepAttachments(services.blobs.of(projectId), intent.attachments).catch(
     undone,
   )
-  // If this call throws, the database may nevertheless have stored the mail. Therefore the code takes nothing back.
+  // If this call throws, the database may nevertheless have stored the mail. Therefore the code does not undo the
+  // changes that `prepare` has recorded.
   const outcome = await services.sendBatcher.submit({
     ...intent,
     attachments: intent.attachments.map((file, n) => ({ ...file, blob: objects[n] ?? null })),

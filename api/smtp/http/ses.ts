@@ -92,8 +92,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     const pem = certificates.get(url) ?? (await ask(url, CERTIFICATE_MAX_BYTES))
     proveSns(message, pem, Date.now())
     if (certificates.has(url)) return
-    // The process keeps a certificate only after the certificate has proven the signature of a message. SNS may answer
-    // a single request with another text.
+    // The process caches a certificate only after the certificate has verified the signature of a message. Otherwise a
+    // single wrong response of SNS would stay in the cache.
     if (certificates.size >= CERTIFICATES_MAX) certificates.clear()
     certificates.set(url, pem)
   }

@@ -178,8 +178,8 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
           mailDomain: key.domain ?? parts.mailDomain,
           network: null,
         },
-        // The empty function counts no unknown recipient of a mail over HTTP. The mail service delivers everybody's
-        // mail. A sender who guesses addresses must not get the mail service blocked.
+        // The empty function counts no unknown recipient of a mail over HTTP, because the mail service delivers
+        // everybody's mail. Otherwise a sender who guesses addresses could get the mail service blocked.
         () => {},
       )
       byInbox.set(inbox, address)

@@ -32,8 +32,8 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   let looks = 0
   const look = async (watching: boolean) => {
     const turn = ++looks
-    // The page ignores the response of an earlier load. It may arrive after the response of a later load, and is then
-    // out of date.
+    // The page ignores the response to an earlier load if it arrives after the response to a later load, because it is
+    // then out of date.
     const isOver = () => signal.aborted || turn !== looks
     try {
       const value = await load(watching)
