@@ -22,8 +22,7 @@ const START_TIMEOUT_MS = 20_000
 const STOP_TIMEOUT_MS = 5_000
 const SAVE_INTERVAL_MS = 1_000
 /**
- * The dumps of the chain state may take at most a twentieth of the time, although each dump takes longer as the chain
- * grows.
+ * Limits the dumps of the chain state to a twentieth of the time, because each dump takes longer as the chain grows.
  */
 const SAVE_DUTY = 20
 
@@ -73,7 +72,7 @@ export class PortTaken extends Error {
  * killed service may have left its devnet process running. The function then first saves the state of that process and
  * ends it.
  *
- * @throws {PortTaken}
+ * @throws {PortTaken} if another process uses the port.
  * @throws Error if anvil is not installed for this platform, another live process uses the state file, or the state
  * file cannot be loaded.
  *

@@ -36,7 +36,8 @@ export const createVerifyDomain =
     const verdict = verdictOf(records, findings)
     const now = new Date()
     const wantingSince = verdict === 'verified' ? null : (claim.wantingSince ?? now)
-    // Without this limit, the service would query dead name servers every minute for ever.
+    // While the name servers do not answer, the code also counts the time since the domain was created. Otherwise the
+    // service would query dead name servers every minute for ever.
     const since = verdict === 'unknown' ? (claim.wantingSince ?? claim.createdAt) : wantingSince
     const wantingMs = since === null ? 0 : now.getTime() - since.getTime()
     const { status, recheckMs } = afterCheck(claim.status, verdict, wantingMs)

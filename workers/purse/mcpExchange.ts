@@ -170,7 +170,7 @@ async function connectIn(mode: Mode, { url, headers = {}, fetch, restMs }: Conne
 
 const Result = z.looseObject({})
 
-/** Tells whether a server that refuses `initialize` may support the revision of MCP without this method. */
+/** Tells whether a server that refuses `initialize` may support the first revision of MCP without sessions. */
 const mayBeModern = (error: unknown): boolean =>
   error instanceof ProtocolError ||
   (error instanceof SdkHttpError && [400, 404].includes(error.status))

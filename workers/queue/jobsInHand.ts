@@ -7,8 +7,8 @@ import type { WorkerEvents } from 'graphile-worker'
 export type JobsInHand = {
   has(jobId: string): boolean
   /**
-   * Returns the epoch under which a job was fetched. The epoch counts the registrations of the pool as alive (see
-   * registration.ts).
+   * Returns the epoch under which a job was fetched. The epoch is the number of times that the pool has been registered
+   * as alive (see registration.ts).
    */
   epochOf(jobId: string): number | undefined
 }

@@ -78,7 +78,7 @@ export function watchOperations(
     async settled() {
       await Promise.all(running)
       // Graphile Worker receives the result of an SQL statement only some microtasks after the database connection is
-      // released, so the operation ends later.
+      // released. Therefore the function also waits for these microtasks.
       await new Promise((resolve) => setImmediate(resolve))
     },
   }

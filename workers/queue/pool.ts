@@ -12,7 +12,7 @@ import { type PoolSettings, startRunner } from './runner.ts'
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
 /**
- * Limits how long a stopping pool, after the wait for its jobs, waits until all outcomes are recorded. Both waits
+ * Limits how long a stopping pool waits until all outcomes are recorded, after it has waited for its jobs. Both waits
  * together end before the process ends (see shared/process/service.ts).
  */
 const SETTLE_LIMIT_MS = 4_000

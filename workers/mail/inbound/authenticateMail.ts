@@ -151,13 +151,13 @@ const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
 /** Simulates a DNS in which every domain has a DMARC policy with strict alignment. */
 const strictPolicy: DNSResolver = async () => [['v=DMARC1; p=none; adkim=s; aspf=s']]
 
-/** Holds the domains that SPF and DKIM prove. */
+/** Holds the domains that SPF and DKIM prove to have sent a message. */
 type Proof = { spfDomains: string[]; dkimDomains: string[] }
 
 /**
- * Returns the domains that SPF and the signatures prove. mailauth reads a domain as a URL when it compares domains, so
- * it would take `victim.test/.attacker.test` for the victim's domain, although it looked up the attacker's DNS records.
- * Therefore this function leaves out such names.
+ * Returns the domains that SPF and the signatures prove to have sent a message. mailauth reads a domain as a URL when
+ * it compares domains, so it would take `victim.test/.attacker.test` for the victim's domain, although it looked up the
+ * attacker's DNS records. Therefore this function leaves out such names.
  */
 function proofOf(
   spf: AuthenticateResult['spf'],

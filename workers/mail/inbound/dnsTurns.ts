@@ -6,7 +6,7 @@ import { sharersOf } from './sharers.ts'
 /**
  * The following constants limit how many mails may wait for DNS answers at once. A stranger chooses the name servers of
  * a mail, and can delay each answer for seconds. The mails from one network to one inbox (WAITING_PER_PAIR) have a
- * lower limit. Therefore other mail to this inbox or from this network can still wait for DNS. WAITING_PART is the
+ * lower limit, so that other mail to this inbox or from this network can still wait for DNS. WAITING_PART is the
  * fraction of the job slots (places for running jobs) that all waiting mails together may occupy.
  */
 const WAITING_PER_INBOX = 32
@@ -49,7 +49,7 @@ export class DnsTurns {
    * Runs a function that waits for DNS answers, as soon as the limit of waiting mails allows another one.
    * @param patienceMs limits in milliseconds the total wait: for permission to start, and for the DNS answers.
    * @param work gets a signal that aborts at the time limit. The function must then end at once, because it occupies
-   * one of the few places and the memory of the mail.
+   * one of the few places for waiting mails and the memory of the mail.
    * @throws {SlowDnsError} if the time limit is exceeded.
    */
   async run<Result>(

@@ -124,8 +124,8 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
       }
     }
     try {
-      // All inboxes share the few places for large mails. Therefore a large mail gives its place back before it waits
-      // for the name servers of its sender, which a stranger may have chosen.
+      // All inboxes share the few places for large mails in memory. Therefore a large mail gives its place back before
+      // it waits for the name servers of its sender, which a stranger may have chosen.
       const slow = await receive(isLarge ? PATIENCE_MS : Number.POSITIVE_INFINITY)
       if (slow !== null) await receive(Number.POSITIVE_INFINITY, await store.answersOf(slow))
     } finally {

@@ -205,7 +205,7 @@ async function readAndStore(
   const checks = { lookUp: answers ?? lookUp, ownHost: mailDomain, authors: mail.from }
   const authenticate = (signal: AbortSignal) => authenticateMail(inbound, { ...checks, signal })
   // A mail whose DNS answers are already known does not wait for permission to query DNS. Otherwise a stranger's mails
-  // would occupy the places for large mails while they wait for that permission.
+  // would occupy the places for large mails in memory while they wait for that permission.
   const sender =
     answers === undefined
       ? await dnsTurns.run(inbound, patienceMs, authenticate).catch((error: unknown) => {

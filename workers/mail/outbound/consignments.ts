@@ -15,9 +15,12 @@ type Parts = {
   bounceKeys: BounceKeys
   /** Returns the bytes of the mail, or null if the mail is deleted. */
   message: () => Promise<{ bytes: Buffer } | null>
-  /** Sets the times of the next delivery attempts. */
+  /** Sets the times of the next delivery attempts for deferred recipients. */
   settle: (outcomes: readonly RecipientOutcome[]) => RecordedOutcome[]
-  /** Records outcomes. The last part of the delivery attempt also queues the next delivery attempt. */
+  /**
+   * Records the outcomes of one part of the delivery attempt. The call for the last part also queues the next delivery
+   * attempt.
+   */
   record: (outcomes: RecordedOutcome[], last: boolean) => Promise<void>
 }
 
@@ -55,8 +58,8 @@ export async function sendConsignments(
 }
 
 /**
- * Sets the milliseconds after which a run makes no further attempts. After four hours, the job queue gives a running
- * job to another process, which would then send the mail at the same time.
+ * Sets the milliseconds after which a run of the sending job makes no further delivery attempts. After four hours, the
+ * job queue gives a running job to another process, which would then send the mail at the same time.
  */
 const RUN_MAX_MS = 60 * 60_000
 
@@ -100,7 +103,10 @@ class Run {
     }))
   }
 
-  /** Waits until a time, or until the run is over. @returns false if the run is over, or would last too long. */
+  /**
+   * Waits until a given time, or until this run of the sending job is over. @returns false if the run is over, or would
+   * last too long.
+   */
   async waitUntil(atMs: number): Promise<boolean> {
     if (this.isOver || atMs > this.#endsAtMs) return false
     const pause = createPause()

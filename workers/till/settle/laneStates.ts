@@ -4,15 +4,15 @@
  */
 
 /**
- * Names the states of a look. In a look, the settler (the worker that settles payments) reads the payments that wait
- * for settlement. Only one look runs at a time.
+ * Names the states of a look. In a look, the settler (the worker that settles payments) reads the waiting payments from
+ * the database. Only one look runs at a time.
  */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
 
 /**
  * Defines how the state of a look (one read of the waiting payments) changes. The state `looking again` means that a
- * payment arrived during the look, so another look follows.
+ * payment arrived during the look, so a second look follows.
  */
 export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   idle: { asked: 'looking', looked: 'idle' },

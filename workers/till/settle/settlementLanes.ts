@@ -77,11 +77,11 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
   /**
-   * Marks the payment at which the next read of the waiting payments begins. `null` means the oldest payment. The mark
-   * moves only if the backlog is too long for one read.
+   * Marks the payment at which the next read of the waiting payments begins. `null` means that the next read begins
+   * with the oldest payment. The mark moves only if the backlog is too long for one read.
    */
   let place: WaitingCursor | null = null
-  /** Tells whether some payments were left waiting when the settler last read the waiting payments. */
+  /** Tells whether the last read of the waiting payments left some payments waiting. */
   let othersWait = false
   let drained: (() => void)[] = []
 
@@ -123,8 +123,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     const room = { grouped: mayGroup ? GROUP_MAX : 0, alone: ALONE_MAX - aloneInHand }
     const own = [...jobs.keys()].filter((id) => dropped.has(id))
     const { grouped, alone, next } = await takeFrom(chain, own, room, place)
-    // The place moves only if this look had room for a group. Otherwise it could skip payments that the next group
-    // needs.
+    // The mark moves only if this read of the waiting payments had room for a group. Otherwise the next read could skip
+    // payments that the next group needs.
     if (mayGroup) place = next
     for (const id of [...grouped.taken, ...alone.taken]) dropped.delete(id)
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
@@ -288,8 +288,8 @@ async function takeFrom(
     taken: [...new Set([...last[lane].taken, ...oldest[lane].taken])],
     more: oldest.next === null ? oldest[lane].more : last[lane].more + oldest[lane].more,
   })
-  // The next look (read of the waiting payments) begins with the oldest payments again, because a full lane may have
-  // left some of them.
+  // The next read of the waiting payments begins with the oldest payments again, because a full lane (queue of
+  // payments) may have left some of them.
   return { grouped: both('grouped'), alone: both('alone'), next: null }
 }
 

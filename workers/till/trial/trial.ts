@@ -55,7 +55,7 @@ export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): 
  * newest block decides about its transfer. A wallet contract could tell a simulated call from the real transaction by
  * the gas or the block. Therefore the service first measures the gas of its transfer, and then simulates the transfer
  * with the resulting gas limit on the pending block.
- * @throws {RpcTrouble}
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function tryTransfers(
   chain: KnownChain,
@@ -134,7 +134,7 @@ const areSuspended = (
 /**
  * If a payer is suspended, returns a refusal without running the code of the payer. Returns `null` if the payer is not
  * suspended.
- * @throws {RpcTrouble}
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function suspensionOf(
   chain: KnownChain,

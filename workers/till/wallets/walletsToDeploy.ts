@@ -8,7 +8,7 @@ import type { Sending } from '../settle/gasWallet.ts'
 /**
  * Removes the wallet deployment from a payment if the payer's wallet already has code, because a second deployment
  * burns all the gas.
- * @throws {RpcTrouble}
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function withoutNeedlessDeployment(
   chain: KnownChain,
@@ -23,7 +23,7 @@ export async function withoutNeedlessDeployment(
  * Splits payments into payments that may be sent now, and payments that must wait because their payer's wallet is being
  * deployed. A second deployment of the same wallet uses up all its gas, so each wallet has at most one pending
  * deployment. A payment from an already deployed wallet never waits.
- * @throws {RpcTrouble}
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function sortDeployments(
   chain: KnownChain,

@@ -15,8 +15,8 @@ import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.
 
 const BATCH_MAX = 200
 /**
- * Limits how many batches of settlements one poll marks as final. With only one batch at each poll, a hundred
- * settlements a second would be marked, but the service can settle more.
+ * Limits how many batches of settlements one poll marks as final. With only one batch in each poll, the service would
+ * mark a hundred settlements a second, but it can settle more.
  */
 const BATCHES_MAX = 10
 /** Limits how many payments a check for a reorganisation reads from the database at once. */

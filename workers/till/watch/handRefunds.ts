@@ -25,7 +25,7 @@ export type ClaimMemory = { lastClaimRow: bigint }
 
 /**
  * Checks once all refunds that sellers claim to have paid by hand.
- * @throws {RpcTrouble}
+ * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promise<void> {
   const part = { after: memory.lastClaimRow, limit: BATCH_MAX }
@@ -38,7 +38,8 @@ export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promi
   )
   for (const [n, claim] of claims.entries()) {
     const receipt = receipts[n]
-    // This claim waits while the node cannot send the receipt of its transaction. The other claims go on.
+    // A refund that a seller claims waits while the node cannot send the receipt of its transaction. All other claimed
+    // refunds go on.
     if (receipt !== undefined) await judge(chain, claim, receipt)
   }
 }

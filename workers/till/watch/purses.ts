@@ -67,9 +67,9 @@ const SEARCH_MARGIN = 5n
 const SEARCH_MAX = 20_000n
 
 /**
- * Sets after how many consecutive polls a chain reorganisation counts as proven. In each of these polls, another block
- * must be at the height of one of the newest transfers. One such poll proves nothing, because another chain node behind
- * the same URL may lag behind.
+ * Sets in how many consecutive polls another block must be at the height of one of the newest transfers until a chain
+ * reorganisation counts as proven. One such poll proves nothing, because another chain node behind the same URL may lag
+ * behind.
  */
 const REPLACED_LOOKS = 2
 

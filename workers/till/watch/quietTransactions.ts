@@ -13,7 +13,7 @@ import { broadcast, canRaise, isWaiting, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
-/** Sets after how many consecutive blocks without it a transaction counts as stuck. */
+/** Sets after how many consecutive blocks without the transaction a transaction counts as stuck. */
 const STUCK_BLOCKS = 3n
 /**
  * Sets within how many milliseconds a chain node that has accepted a transaction counts it in the next nonce of the
@@ -71,8 +71,8 @@ export async function tendQuiet(
 }
 
 /**
- * Broadcasts a transaction again if the chain node has dropped it from its pool. Until then, each transaction of the
- * wallet with a later nonce waits. Each dropped transaction is sent again only once, because a chain node may accept a
+ * Broadcasts a transaction again if the chain node has dropped it from its pool, because all later nonces of the wallet
+ * wait for this transaction. Each dropped transaction is sent again only once, because a chain node may accept a
  * transaction without counting its nonce.
  * @param pooled is the next nonce of the wallet after the transactions that wait in the node's pool.
  */

@@ -49,11 +49,12 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     from: claimHead - SEARCH_MARGIN,
     to: chain.head.number,
   })
-  // After a reorganisation, a transaction of this payment may be in a block before the claim. A transaction of anybody
-  // else in such a block paid for another request, even if this service has also signed a transaction. A node that is
-  // behind may have let this service sign.
+  // After a reorganisation, a transaction of this payment may be in a block before the claim (the storing of the
+  // payment). A transaction of anybody else in such a block paid for another request. This is true even if this service
+  // has also signed a transaction, because a chain node that lags behind may have let it sign.
   const isOwn = event !== null && (await isTransactionOf(chain.pool, event.txHash, payment.id))
-  // Without the stored head of the claim, only the time of the event's block tells.
+  // Without the stored head block of the claim, only the time of the event's block tells whether the event came before
+  // the claim.
   const needsEvent = isOwn || (payment.txHash !== null && payment.claimHead === null)
   const wasUsed = needsEvent ? false : (early ?? (await wasUsedAt(chain, payment, claimHead)))
   if (event === null) {

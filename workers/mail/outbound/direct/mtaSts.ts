@@ -33,8 +33,8 @@ export type MtaStsOptions = FetchOptions & {
 
 const FETCH_TIMEOUT_MS = 10_000
 /**
- * Matches the name of a mail host in an MTA-STS policy (RFC 8461 §3.2). Names that do not match are left out.
- * PostgreSQL would refuse a text such as a NUL byte, and the mail to the domain could not be delivered.
+ * Matches the name of a mail host in an MTA-STS policy (RFC 8461 §3.2). The service leaves out other names, because
+ * PostgreSQL would refuse a text such as a NUL byte, and the mail to the domain could then not be delivered.
  */
 const MX_PATTERN = /^(\*\.)?[a-z0-9.-]{1,253}$/i
 const POLICY_MAX_BYTES = 16 * 1024
