@@ -1,8 +1,10 @@
-/** Sets from how many rows of one network in a full table a new row replaces a row of this network. */
+/**
+ * Sets how many rows of a full table one client network must hold, so that a new row replaces a row of this network.
+ */
 const CROWD_MIN = 10
 /**
- * Sets the minimum age of a row that a new row may replace while no network holds many rows. An app needs only a few
- * minutes to connect, so an older row is no longer in use.
+ * Sets the minimum age of a row that a new row may replace while no client network holds many rows of the table. An app
+ * needs only a few minutes to connect, so an older row is no longer in use.
  */
 const IDLE_AFTER = '1 hour'
 

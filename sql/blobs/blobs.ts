@@ -23,12 +23,12 @@ export type Blobs = {
    * database row names an object, a sweep job removes it after an hour.
    * @returns the hash that names the object. Null means that the caller stores the content in the database row. The
    * content is then small, or the object store does not take objects of this size.
-   * @throws {BlobsAwayError}
+   * @throws {BlobsAwayError} if the object store is unavailable.
    */
   keep(content: Uint8Array): Promise<Buffer | null>
   /**
    * Returns the content that a database row holds or names, and reads the object store if necessary. @throws
-   * {BlobsAwayError}
+   * {BlobsAwayError} if the object store is unavailable.
    */
   read(stored: StoredContent): Promise<Buffer>
   /**

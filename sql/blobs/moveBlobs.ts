@@ -50,7 +50,7 @@ type Outcome = 'moved' | 'unmoved' | 'tooLarge'
  * Moves mail contents to the object store or back to the database while the service runs. The function updates a row
  * only if its content is still the same as when it was copied. After an early stop, another run moves the remaining
  * contents. A lost object does not stop the other contents.
- * @throws {BlobsAwayError}
+ * @throws {BlobsAwayError} if the object store is unavailable.
  */
 export async function moveBlobs(
   pool: Pool,

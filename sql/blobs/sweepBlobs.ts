@@ -2,8 +2,8 @@ import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore
 import { type Pool, transaction } from '../db.ts'
 
 /**
- * Sets for how many seconds the object store keeps an object that no database row names. The database row of a new
- * object may not be stored yet. After the deletion of a row, a reader may still need its object.
+ * Sets for how many seconds the object store keeps an object that no database row names. For a new object, the database
+ * row may not be stored yet. After the deletion of a row, a reader may still need its object.
  */
 export const IDLE_MAX_S = 3_600
 /**

@@ -31,8 +31,8 @@ export type NewDelivery = {
 
 /**
  * Returns the idempotency key of a webhook event that occurs only once for each payment. A database that was restored
- * from a backup may lack a settlement that is on the chain. The service then sends the webhook of the payment again. It
- * must have the same key, because the receiver must not count the payment twice.
+ * from a backup may lack a settlement that is on the chain. The service then sends the webhook of the payment again,
+ * with the same key, so that the receiver does not count the payment twice.
  */
 export const paymentEventKey = (about: {
   /** Holds the id of the webhook's owner: the seller's endpoint, or the project's webhook. */

@@ -238,7 +238,7 @@ export class NoWebhookError extends Error {}
  * current secret. For an ended delivery, the replay restarts the retry schedule. For a pending delivery, it makes the
  * next attempt now and continues the schedule.
  * @returns the updated webhook delivery. Null means that the project has no webhook delivery with the id.
- * @throws {NoWebhookError}
+ * @throws {NoWebhookError} if the endpoint is deleted or has no webhook.
  */
 export async function replayDelivery(
   pool: Pool,

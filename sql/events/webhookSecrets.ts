@@ -49,7 +49,10 @@ export const sealWebhookSecret = (
 ): Sealed =>
   keyring.seal(Buffer.from(endpoint.secret), webhookContext(endpoint.projectId, endpoint.id))
 
-/** Decrypts the webhook secret of an endpoint. @throws {UnknownMasterKeyError} {BrokenSealError} */
+/**
+ * Decrypts the webhook secret of an endpoint. @throws {UnknownMasterKeyError} if the process lacks the master key of
+ * the secret. @throws {BrokenSealError} if the secret cannot be decrypted.
+ */
 export const openWebhookSecret = (
   keyring: Keyring,
   endpoint: { projectId: string; id: string; secret: StoredSecret },

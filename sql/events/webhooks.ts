@@ -41,7 +41,8 @@ const toWebhook = (row: WebhookRow): ProjectWebhook => ({
  * @param secret is the webhook secret that the caller chose. If `secret` is absent, the service creates a new webhook
  * secret.
  * @returns the webhook and its webhook secret. No other operation returns the webhook secret.
- * @throws {TooManyWebhooksError} {ProjectGoneError}
+ * @throws {TooManyWebhooksError} if the project has too many webhooks. @throws {ProjectGoneError} if the project is
+ * deleted.
  */
 export async function createProjectWebhook(
   pool: Pool,

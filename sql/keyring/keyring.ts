@@ -9,7 +9,10 @@ import { keptKey } from './keptKey.ts'
 /** Names the file that holds the generated master key for development. */
 const FILE = 'master-key'
 
-/** Compares the master keys of a keyring with the database, and then returns the keyring. @throws {ConfigError} */
+/**
+ * Compares the master keys of a keyring with the database, and then returns the keyring. @throws {ConfigError} if a
+ * master key is wrong or missing.
+ */
 export type KeyringSource = (db: Queryable) => Promise<Keyring>
 
 /**
@@ -71,7 +74,7 @@ export async function checkMasterKeys(
 /**
  * Compares master keys with the master keys registered in the database, and registers new ones. The function registers
  * nothing unless every given master key is right, and every master key in use is given.
- * @throws {ConfigError}
+ * @throws {ConfigError} if a master key is wrong or missing.
  */
 export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey[]): Promise<void> {
   const { checks, known } = await compareMasterKeys(db, keys)

@@ -39,8 +39,8 @@ create table payments (
   authorization_nonce text not null,
   -- Holds the signature in the form in which the service sends it to the chain.
   signature text not null,
-  -- Holds the newest block at the time of the claim. If the authorization was used before this block, it paid for
-  -- another resource.
+  -- Holds the newest block of the chain at the time of the claim (the storing of the payment). If the authorization was
+  -- used before this block, it paid for another resource.
   claim_head bigint,
   state text not null default 'verified' check (state in ('verified', 'settled', 'failed')),
   failure_stage text check (failure_stage in ('verify', 'settle')),

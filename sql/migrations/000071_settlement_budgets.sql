@@ -4,11 +4,12 @@
 create table settlement_budgets (
   project_id text primary key references projects on delete cascade,
   day date not null,
-  -- Counts the claims that were made on the day.
+  -- Counts the claims of the day (payments that the service has accepted for settlement).
   settlements bigint not null default 0,
-  -- Holds the limit that applied at the last claim. Null means no limit.
+  -- Holds the limit on claims that applied at the last claim. Null means no limit.
   allowed bigint,
-  -- Holds the gas of the transactions in a block, by their receipts. The gas of reverted transactions counts too.
+  -- Holds the gas of the project's transactions in blocks of the chain, as their receipts state it. The gas of reverted
+  -- transactions counts too.
   gas bigint not null default 0,
   constraint settlement_budgets_within check (settlements <= allowed)
 ) with (fillfactor = 50);

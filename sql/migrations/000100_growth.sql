@@ -2,8 +2,8 @@
 -- credentials of a project, even if the project has many credentials.
 alter table credentials add column expires_at timestamptz(3);
 
--- A trigger maintains the expiry, and not the statements that store a version. During an update, a process of the
--- previous release also stores versions.
+-- A trigger maintains the expiry, and not the statements that store a version, because a process of the previous
+-- release also stores versions during an update.
 create function keep_expiry() returns trigger language plpgsql as $$
 begin
   update credentials set expires_at = new.expires_at

@@ -1,5 +1,5 @@
 -- online: each statement runs alone, outside a transaction, and may run twice
--- The index allows a name for only one payment. A failed payment makes its name free again.
+-- The index lets only one payment of a project have a given name (payment identifier). A failed payment frees its name.
 drop index concurrently if exists payments_identifier;
 create unique index concurrently payments_identifier on payments (project_id, payment_identifier)
   where payment_identifier is not null and state <> 'failed';

@@ -16,7 +16,8 @@ create table vault_uses (
   credential_name text not null,
   -- The state `sending` means that a worker may have sent the request. The service never sends such a request again.
   state text not null default 'queued' check (state in ('queued', 'sending', 'answered', 'failed', 'unknown')),
-  -- Tells why the use has no response. The text contains no address and no text of the server.
+  -- Tells why the request with the secret has no response. The text contains no address and no text of the remote
+  -- server.
   error text,
   method text not null,
   host text not null,
@@ -25,8 +26,8 @@ create table vault_uses (
   status integer,
   -- Holds the row of the audit entry that was written before the service accepted the request.
   audit_row bigint not null,
-  -- Tells what the encrypted content is. Before the end of the use, it is the request (version 1). After the end, it is
-  -- the response (version 2).
+  -- Names the encrypted content of the row: the request until its end (version 1), and afterwards the response (version
+  -- 2).
   content_version integer not null default 1 check (content_version in (1, 2)),
   key_id text,
   wrapped_key bytea,

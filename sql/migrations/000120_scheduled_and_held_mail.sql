@@ -59,7 +59,7 @@ create table approvals (
   content_hash bytea check (octet_length(content_hash) = 32),
   requested_at timestamptz(3) not null default clock_timestamp(),
   expires_at timestamptz(3) not null,
-  -- Holds the time at which the request was announced by its event and its notification.
+  -- Holds the time at which the approval request was announced by its event and its notification.
   announced_at timestamptz(3),
   -- Holds the time at which the notification mail was handed to a mail host, or was given up.
   notified_at timestamptz(3),

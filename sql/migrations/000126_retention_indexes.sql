@@ -8,8 +8,8 @@ create index concurrently inbound_mails_ended on inbound_mails (project_id, rece
   where state in ('retransmission', 'discarded');
 drop index concurrently if exists idempotency_keys_project_age;
 create index concurrently idempotency_keys_project_age on idempotency_keys (project_id, created_at);
--- The old index must go. If most keys belong to one project, the planner of PostgreSQL would read this index for every
--- project.
+-- The migration drops the old index. If most keys belong to one project, PostgreSQL's planner would read the old index
+-- for every project.
 drop index concurrently if exists idempotency_keys_age;
 drop index concurrently if exists payments_detailed;
 create index concurrently payments_detailed on payments (project_id, created_at) where details_removed_at is null;

@@ -26,8 +26,8 @@ alter table raw_mails add constraint raw_mails_blob foreign key (blob) reference
 alter table message_attachments add column blob bytea;
 alter table message_attachments add constraint message_attachments_blob foreign key (blob) references blobs not valid;
 
--- A trigger records when an object is no longer named. Rows of a message are deleted in many ways, and none of these
--- ways may forget the object.
+-- A trigger records when no row names an object any more, because rows of a message are deleted in many ways, and none
+-- of them may forget the object.
 create function follow_blob() returns trigger language plpgsql as $$
 begin
   if tg_op <> 'INSERT' and old.blob is not null then

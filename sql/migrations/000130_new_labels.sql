@@ -1,5 +1,5 @@
--- One statement stores the labels of all messages that are inserted together. A separate statement for each row took
--- 0.1 ms for each message.
+-- One statement stores the labels of all messages that are inserted together, because a separate statement for each row
+-- took 0.1 ms for each message.
 create function keep_new_labels() returns trigger language plpgsql as $$
 begin
   insert into message_labels (project_id, label, created_at, message_row)

@@ -1,4 +1,5 @@
--- The service keeps the counts of minutes for two days. Statistics of a week or a month use these hourly counts.
+-- The service keeps the counts of minutes for only two days. Therefore the statistics of a week or a month use these
+-- hourly counts.
 create table statistics_hours (
   hour timestamptz primary key,
   mail_in int not null,

@@ -1,6 +1,6 @@
 create table endpoint_trials (
   endpoint_id text primary key references seller_endpoints on delete cascade,
-  -- A new trial replaces the previous trial and its id. A late job of the previous trial then finds no row.
+  -- A new trial replaces the previous trial and its id, so that a late job of the previous trial finds no row.
   id text not null unique,
   project_id text not null references projects,
   buy boolean not null,
@@ -8,7 +8,8 @@ create table endpoint_trials (
   -- Holds the HTTP method to which the endpoint responded.
   method text,
   challenge json check (length(challenge::text) <= 40000),
-  -- The service stores the payment header before it sends the header, so that a second run sends the same bytes.
+  -- The service stores the payment header before it sends the header, so that a second run of the job sends the same
+  -- bytes.
   header_name text,
   header_value text,
   status integer,

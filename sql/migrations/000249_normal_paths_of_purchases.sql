@@ -14,11 +14,12 @@ create function pg_temp.normal_path(path text) returns text language sql immutab
       replace(path, '\', '/'), '\{\{\s*[A-Za-z][A-Za-z0-9_-]*\s*\}\}|%[0-9A-Fa-f]{2}|.', 'g') with ordinality t (found, n)
     cross join lateral (select found[1] as part) p
     cross join lateral (
-      -- chr(0) is an error, and only visible ASCII characters may stand without percent-encoding.
+      -- The function decodes only the codes %20 to %7F, because chr(0) is an error, and only visible ASCII characters
+      -- may stand without percent-encoding.
       select case when part ~ '^%[2-7]' then chr(('x' || substr(part, 2))::bit(8)::int) end as char) c
 $$;
 update purchases set path = pg_temp.normal_path(path)
 where path ~ '[^A-Za-z0-9._~!$&''()*+,;=:@/-]' and path <> pg_temp.normal_path(path)
-  -- An entry of the index purchases_resource has at most 2,704 bytes.
+  -- The update skips longer paths, because an entry of the index purchases_resource has at most 2,704 bytes.
   and octet_length(pg_temp.normal_path(path)) < 2000;
 drop function pg_temp.normal_path(text);

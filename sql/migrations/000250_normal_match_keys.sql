@@ -8,7 +8,8 @@ create function pg_temp.normal_key(key text) returns text language sql immutable
   from regexp_matches(key, '%[0-9A-Fa-f]{2}|.', 'g') with ordinality t (found, n)
     cross join lateral (select found[1] as part) p
     cross join lateral (
-      -- chr(0) is an error, and only visible ASCII characters may stand without percent-encoding.
+      -- The function decodes only the codes %20 to %7F, because chr(0) is an error, and only visible ASCII characters
+      -- may stand without percent-encoding.
       select case when part ~ '^%[2-7]' then chr(('x' || substr(part, 2))::bit(8)::int) end as char) c
 $$;
 update seller_endpoints e set match_key = k.key

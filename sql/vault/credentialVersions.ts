@@ -114,7 +114,10 @@ export function sealData(
   return keyring.seal(Buffer.from(JSON.stringify(data)), context(projectId, name, version))
 }
 
-/** Decrypts the data of one version of a credential. @throws {UnknownMasterKeyError} {BrokenSealError} */
+/**
+ * Decrypts the data of one version of a credential. @throws {UnknownMasterKeyError} if the process lacks the master key
+ * of the version. @throws {BrokenSealError} if the data cannot be decrypted.
+ */
 export function openData(
   keyring: Keyring,
   projectId: string,

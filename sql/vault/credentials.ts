@@ -77,7 +77,7 @@ export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bound
  * credential keeps its setting, and a new credential gets the setting `agent`.
  * @returns null if the project is deleted. The result `withheld` means that only the owner may reveal this secret to
  * agents, or widen its bounds.
- * @throws {TooManyCredentialsError}
+ * @throws {TooManyCredentialsError} if the project has too many credentials.
  */
 export async function storeCredential(
   pool: Pool,

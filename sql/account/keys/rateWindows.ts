@@ -82,8 +82,8 @@ export const countAuthFailure = (db: Queryable, address: string): Promise<Usage>
   countRequests(db, `ip:${address}`, 1)
 
 /**
- * Removes rate windows that ended over an hour ago. The table has no index on the time. The first request of each
- * minute would have to change this index too.
+ * Removes rate windows that ended over an hour ago. The table has no index on the time, because the first request of
+ * each minute would then have to change this index, too.
  */
 export const deleteStaleRateWindows = (db: Queryable): Promise<void> =>
   deleteByPages(db, 'rate_windows', `window_start < statement_timestamp() - interval '1 hour'`)

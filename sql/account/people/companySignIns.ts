@@ -153,8 +153,8 @@ export async function answerSignIn(pool: Pool, id: string, answer: string): Prom
 }
 
 /**
- * Records who signed in at the identity provider, or why the sign-in failed. The function also deletes the answer, the
- * verifier and the nonce of the sign-in, which no later step needs.
+ * Records who signed in at the identity provider, or why the sign-in failed. The function also deletes the provider's
+ * answer, the PKCE verifier and the nonce of the sign-in, because no later step needs them.
  */
 export async function endSignIn(
   db: Queryable,

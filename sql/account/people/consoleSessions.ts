@@ -103,8 +103,8 @@ export type Browser = {
 }
 
 /**
- * Uses a sign-in link and starts a console session, in one SQL statement. If two browsers use a link at the same time,
- * only one of them is therefore signed in.
+ * Uses a sign-in link and starts a console session, in one SQL statement. Therefore, if two browsers use a link at the
+ * same time, only one of them is signed in.
  * @returns the console session and the secret for the browser's cookie. Null means that the sign-in link is unknown,
  * used, expired or made for another browser.
  */

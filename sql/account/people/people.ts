@@ -104,7 +104,8 @@ async function findPersonByEmail(db: Queryable, email: string): Promise<Person |
 /**
  * Adds a person.
  * @returns null if the service already has {@link PEOPLE_MAX} people.
- * @throws {EmailTakenError} @throws {UnknownProjectError}
+ * @throws {EmailTakenError} if another person has the email address. @throws {UnknownProjectError} if a project does
+ * not exist.
  */
 export async function addPerson(
   pool: Pool,
@@ -131,7 +132,8 @@ export async function addPerson(
  * Changes the given fields of a person. Two concurrent changes of different fields both take effect. A change of the
  * email address signs the person out. Otherwise a reader of the old mailbox could stay signed in.
  * @returns null if no person has the id.
- * @throws {EmailTakenError} @throws {UnknownProjectError}
+ * @throws {EmailTakenError} if another person has the email address. @throws {UnknownProjectError} if a project does
+ * not exist.
  */
 export async function changePerson(
   pool: Pool,

@@ -118,8 +118,8 @@ export const MAIL_SECTIONS: readonly Section[] = [
       'a.instance': 'timestamptz',
       'a.address': 'text',
     },
-    // With this condition, PostgreSQL finds the first event of a page by an index. It cannot use an index for the order
-    // of two tables.
+    // With this condition, PostgreSQL finds the first event of a page by an index. PostgreSQL cannot use an index to
+    // sort rows by columns of two tables.
     condition:
       'and (x.uid_hash, x.organizer, x.instance) >= ($2::bytea, $3::text, $4::timestamptz)',
     fields: {

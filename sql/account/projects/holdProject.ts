@@ -7,8 +7,8 @@ export class ProjectGoneError extends Error {}
 
 /**
  * Locks a project's row until the end of the transaction. Therefore transactions that count rows of the project run one
- * after the other. None of them stores a row that the erasure of the project would miss.
- * @throws {ProjectGoneError}
+ * after the other, and none of them stores a row that the erasure of the project would miss.
+ * @throws {ProjectGoneError} if the project is deleted.
  */
 export async function holdProject(db: Queryable, projectId: string): Promise<void> {
   const { rowCount } = await db.query(

@@ -192,7 +192,8 @@ export type NewProject = {
 /**
  * Creates a project with its inbox and its API key.
  * @returns the project and its API key. The database holds only the hash of the API key.
- * @throws {AddressTakenError} {UnverifiedDomainError}
+ * @throws {AddressTakenError} if another project has or had the address. @throws {UnverifiedDomainError} if the mail
+ * domain is not verified.
  */
 export async function createProject(
   pool: Pool,

@@ -97,7 +97,10 @@ export async function listDrafts(
 
 type DraftContent = { content: Content; attachments: Content[] }
 
-/** Stores a draft. @throws {TooManyDraftsError} {DraftsTooLargeError} */
+/**
+ * Stores a draft. @throws {TooManyDraftsError} if the project has too many drafts. @throws {DraftsTooLargeError} if its
+ * drafts together are too large.
+ */
 export async function createDraft(
   pool: Pool,
   projectId: string,
@@ -118,7 +121,7 @@ export async function createDraft(
 /**
  * Changes a draft with the function `change`, which receives the present draft. @returns null if the project has no
  * such draft.
- * @throws {DraftsTooLargeError}
+ * @throws {DraftsTooLargeError} if the project's drafts together are too large.
  */
 export async function changeDraft(
   pool: Pool,

@@ -66,7 +66,10 @@ type KeyRow = {
   ciphertext: Buffer
 }
 
-/** Returns the DKIM signing keys of a domain. @throws {UnknownMasterKeyError} {BrokenSealError} */
+/**
+ * Returns the DKIM signing keys of a domain. @throws {UnknownMasterKeyError} if the process lacks the master key of a
+ * DKIM key. @throws {BrokenSealError} if a DKIM key cannot be decrypted.
+ */
 export async function findDkimSigners(
   db: Queryable,
   keyring: () => Promise<Keyring>,

@@ -197,7 +197,7 @@ export async function recordCheck(
 
 /**
  * Deletes a mail domain with its DKIM keys. @returns false if the mail domain does not exist. @throws
- * {DomainInUseError}
+ * {DomainInUseError} if projects have inbox addresses in the mail domain.
  */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {

@@ -39,7 +39,8 @@ const toRule = (row: RuleRow): StoredRule => ({
 /**
  * Adds an email rule. If the project already has the same email rule, the function changes nothing.
  * @returns the email rule, and whether the rule is new.
- * @throws {TooManyRulesError} {RuleConflictError}
+ * @throws {TooManyRulesError} if the project has too many email rules. @throws {RuleConflictError} if the new email
+ * rule contradicts an existing one.
  */
 export async function createRule(
   pool: Pool,

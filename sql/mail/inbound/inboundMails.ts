@@ -215,7 +215,7 @@ function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
  * Reads an inbound mail that the service has not parsed yet. If the mail has more than `maxBytes`, the function returns
  * only the size of the mail.
  * @returns null if the mail has already been processed, or if its project is deleted.
- * @throws {BlobsAwayError}
+ * @throws {BlobsAwayError} if the object store is unavailable.
  */
 export async function findInboundMail(
   db: Queryable,

@@ -28,7 +28,7 @@ const NO_BYTES = new Uint8Array()
  * at a time, because two copies of all attachments would take too much memory.
  * @returns the hash of each attachment's object in the object store, in the order of the attachments. A null hash means
  * that the database row of the attachment holds the bytes.
- * @throws {BlobsAwayError}
+ * @throws {BlobsAwayError} if the object store is unavailable.
  */
 export async function keepAttachments(
   blobs: Blobs,

@@ -12,7 +12,7 @@ export const LABELS_MAX = 50
  * Adds labels to a message and removes labels. If a label is in both lists, the function removes the label from the
  * message.
  * @returns the updated message. Null means that the project has no such message.
- * @throws {TooManyLabelsError}
+ * @throws {TooManyLabelsError} if the message would have too many labels.
  */
 export async function updateLabels(
   pool: Pool,

@@ -24,7 +24,7 @@ type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
 /**
  * Finds the oldest matching message that a project received after a given time. @returns null if the project received
  * no matching message.
- * @throws {SearchTimeoutError}
+ * @throws {SearchTimeoutError} if the search takes too long.
  */
 export async function findFirstReceived(pool: Pool, search: FirstSearch): Promise<Message | null> {
   const { projectId, queries, labels } = search

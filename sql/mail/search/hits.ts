@@ -35,7 +35,7 @@ export type Hit = { row: string; at: Date }
  * or replace segments during the search.
  * @param check gets the row numbers of candidate messages, and returns the first `limit` of these messages that match
  * the search.
- * @throws {SearchTimeoutError}
+ * @throws {SearchTimeoutError} if the search takes too long.
  */
 export async function findHits(
   db: Client,

@@ -15,7 +15,7 @@ export type MessageSearch = MessageFilter & { queries: readonly SearchQuery[] }
 
 /**
  * Returns one page of the messages that match a search, newest first, and tells whether more matching messages follow.
- * @throws {SearchTimeoutError}
+ * @throws {SearchTimeoutError} if the search takes too long.
  */
 export async function searchMessages(
   pool: Pool,

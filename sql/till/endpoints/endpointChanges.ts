@@ -63,7 +63,8 @@ const changedParts = (change: MetadataChange = {}) => {
  * its verification. The function locks the project's row. Therefore concurrent calls create only one endpoint and
  * respect ENDPOINTS_MAX.
  * @returns null if the project is deleted.
- * @throws {TooManyEndpointsError} {SecretWithoutWebhookError}
+ * @throws {TooManyEndpointsError} if the project has too many endpoints. @throws {SecretWithoutWebhookError} if the
+ * caller wants a webhook secret but the endpoint has no webhook URL.
  */
 export async function putEndpoint(
   pool: Pool,
@@ -207,7 +208,7 @@ async function changeEndpoint(
 /**
  * Replaces the secret of an endpoint's webhook. The service signs all later webhook requests with the new secret.
  * @returns the endpoint with its new webhook secret. Null means that the project has no endpoint with the id.
- * @throws {SecretWithoutWebhookError}
+ * @throws {SecretWithoutWebhookError} if the endpoint has no webhook URL.
  */
 export async function rotateWebhookSecret(
   pool: Pool,
