@@ -64,8 +64,8 @@ export const RETENTION_CLASSES = {
     max: 30,
     fallback: 1,
   },
-  // The details of a payment stay for at least seven days. A payer who lost the response may send the same payment
-  // header again for some days.
+  // The details of a payment stay for at least seven days, because a payer who lost the response may send the same
+  // payment header again for some days.
   paymentDetails: {
     column: 'payment_details',
     about: 'the signature, description and query of final payments',

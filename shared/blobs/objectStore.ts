@@ -6,16 +6,18 @@ import { createOutage } from '../process/outage.ts'
 export type ObjectStore = {
   /**
    * Writes an object to the bucket. A second write of the same bytes to the same object changes nothing. @throws
-   * {BlobsAwayError} @throws {ObjectTooLargeError}
+   * {BlobsAwayError} if the object store is unavailable. @throws {ObjectTooLargeError} if the object is too large for
+   * it.
    */
   put(name: string, bytes: Uint8Array): Promise<void>
   /**
    * Reads an object of at most `maxBytes` bytes. @returns null if the object does not exist. @throws {BlobsAwayError}
+   * if the object store is unavailable.
    */
   get(name: string, maxBytes: number): Promise<Buffer | null>
   /**
-   * Removes an object. The removal of a missing object causes no error. @throws {BlobsAwayError} @throws
-   * {RemovalRefusedError}
+   * Removes an object. The removal of a missing object causes no error. @throws {BlobsAwayError} if the object store is
+   * unavailable. @throws {RemovalRefusedError} if it refuses the removal.
    */
   remove(name: string): Promise<void>
 }

@@ -6,7 +6,10 @@ import { mcpVariables } from './variables.ts'
 /** Holds the settings of the MCP server over stdio. */
 export type McpConfig = { url: string; apiKey: string; toolNames: 'dotted' | 'underscore' }
 
-/** Reads the environment of `bun run mcp`. An empty environment variable counts as absent. @throws {ConfigError} */
+/**
+ * Reads the environment of `bun run mcp`. An empty environment variable counts as absent. @throws {ConfigError} if a
+ * variable has an invalid value.
+ */
 export function parseMcpConfig(env: Record<string, string | undefined>): McpConfig {
   const given = withoutEmpty(env)
   const result = mcpVariables.safeParse(given)

@@ -22,7 +22,7 @@ export class FairTurns {
   #taken = 0
 
   /**
-   * Sets the limits on turns.
+   * Sets the limits on running and waiting callers.
    * @param limits holds three numbers. The field `total` limits how many callers run at once. The field `perSharer`
    * limits how many callers of one sharer (such as a network) run at once. The field `waitingPerSharer` limits how many
    * callers of one sharer may wait.
@@ -34,7 +34,7 @@ export class FairTurns {
   /**
    * Waits until the given sharer (such as a network) may run one more caller.
    * @returns a function that the caller calls when its work has ended, so that another caller may run.
-   * @throws {NoTurnError}
+   * @throws {NoTurnError} if too many callers of the sharer wait, or if this caller has waited too long.
    */
   async enter(sharer: string, timeoutMs = Number.POSITIVE_INFINITY): Promise<() => void> {
     const queue = this.#waiting.get(sharer) ?? []

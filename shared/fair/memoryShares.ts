@@ -1,6 +1,6 @@
 /**
- * Shares a limited memory between sharers, such as projects. A sharer that already holds memory gets at most half of the
- * memory that the other sharers leave, so that memory always remains for a further sharer.
+ * Shares a limited memory between sharers, such as projects. A sharer that already holds memory gets at most half of
+ * the memory that the other sharers leave, so that memory always remains for another sharer.
  */
 export class MemoryShares {
   readonly #totalBytes: number

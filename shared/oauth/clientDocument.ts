@@ -34,7 +34,7 @@ export function isDocumentUrl(id: string): boolean {
 
 /**
  * Reads a client metadata document.
- * @throws {ClientMetadataError}
+ * @throws {ClientMetadataError} if the document is malformed, or if the service cannot accept its metadata.
  */
 export function readClientDocument(url: string, text: string): ClientMetadata {
   let document: unknown

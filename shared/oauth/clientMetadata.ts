@@ -27,7 +27,7 @@ const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu
 
 /**
  * Reads the metadata of an OAuth client. The function ignores unknown fields of the client metadata. @throws
- * {ClientMetadataError}
+ * {ClientMetadataError} if the service cannot accept the metadata.
  */
 export function readClientMetadata(value: unknown): ClientMetadata {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

@@ -19,7 +19,7 @@ export type Outage = {
 const REMINDER_MS = 60_000
 /**
  * Sets the time without failures, in milliseconds, after which an outage counts as ended. A single success does not end
- * an outage. For example, a full disk still allows reads.
+ * an outage, because a full disk, for example, still allows reads.
  */
 const QUIET_MS = 2_000
 

@@ -3,7 +3,7 @@ import { listenError } from './listenError.ts'
 /**
  * Starts an HTTP server with `Bun.serve`. If the server cannot listen on the address, the error names the setting that
  * the operator must change.
- * @throws {ConfigError}
+ * @throws {ConfigError} if the process cannot listen on the address.
  */
 export function serve(
   options: Parameters<typeof Bun.serve>[0] & { port: number; hostname: string },

@@ -1,14 +1,14 @@
 /**
  * Converts USDC amounts, and lists the supported chains.
  *
- * Terminology: an *amount* is a decimal string of whole USDC ("0.01"). An *atomic amount* is a bigint of 10^-6 USDC
- * (10000n), the unit of the token contract. The code never holds money in a floating-point number.
+ * Terminology: an *amount* is a decimal string in USDC ("0.01"). An *atomic amount* is a bigint of 10^-6 USDC (10000n),
+ * the unit of the token contract. The code never holds money in a floating-point number.
  */
 import type { Address } from 'viem'
 
 /**
- * Matches the format of an amount in whole USDC. The function {@link parseUsdc} checks the limits of an amount (above
- * 0, 18 digits).
+ * Matches the format of an amount in USDC, such as `0.01`. The function {@link parseUsdc} checks the limits of an
+ * amount (above 0, 18 digits).
  */
 export const USDC_AMOUNT_PATTERN = /^(0|[1-9]\d*)(\.\d{1,6})?$/
 
@@ -106,7 +106,7 @@ export function usdcNetworkOfChainId(chainId: number): UsdcNetwork | undefined {
 }
 
 /**
- * Parses a price in whole USDC.
+ * Parses a decimal price in USDC.
  *
  * @param amount is a text such as `0.01`, without sign, exponent, comma, blank or leading zero.
  * @returns the atomic units, such as `10000n`. The parsed price is from 1n to 999999999999999999n atomic units.
@@ -130,7 +130,8 @@ export function parseUsdc(amount: string): bigint {
 }
 
 /**
- * Writes atomic units as whole USDC in the shortest form. The function is the inverse of {@link parseUsdc}.
+ * Writes atomic units as a decimal number of USDC in the shortest form. The function is the inverse of {@link
+ * parseUsdc}.
  *
  * @param amountAtomic is the amount in atomic units, which must not be negative. It may be a sum above the maximum of a
  * single price.

@@ -264,7 +264,7 @@ export function decodePaymentHeader(header: string): DecodedPayment {
   try {
     return parsePaymentPayload(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch {
-    // JSON with thousands of nested levels causes a RangeError. This `catch` handles it too.
+    // This `catch` also handles the RangeError that JSON with thousands of nested levels causes.
     return refused('invalid_payload', 'header is not UTF-8 JSON')
   }
 }

@@ -122,7 +122,7 @@ export const describeShape = (type: CredentialType): string =>
 
 /**
  * Checks the name of a credential: 1 to 128 code points of any script, without control characters.
- * @throws {CredentialInputError}
+ * @throws {CredentialInputError} if the name is malformed.
  */
 export function checkName(name: string): void {
   const length = [...name].length

@@ -139,7 +139,10 @@ export class Keyring {
     }
   }
 
-  /** Decrypts a secret. @throws {UnknownMasterKeyError} {BrokenSealError} */
+  /**
+   * Decrypts a secret. @throws {UnknownMasterKeyError} if the keyring lacks the master key of the secret. @throws
+   * {BrokenSealError} if the secret cannot be decrypted.
+   */
   open(sealed: Sealed, context: SecretContext): Buffer {
     const dataKey = this.#unwrap(sealed, context)
     try {

@@ -16,7 +16,8 @@ const hasPlaceholder = (text: string) => text.search(PLACEHOLDER) !== -1
 
 /**
  * Fills the placeholders of a request body. @param headers are the headers of the request with filled-in values.
- * @throws {CredentialInputError} {OutOfBoundsError}
+ * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if the credential does not
+ * allow a secret at the place of its placeholder.
  */
 export function fillBody(body: string, headers: Record<string, string>, fill: Fill): string {
   const { essence, isClear } = contentType(headers)

@@ -63,12 +63,12 @@ export class Masker {
     this.#runs = createRunDecoder(shortest)
   }
 
-  /** Masks the secrets in a text. @throws {TooManyLayersError} */
+  /** Masks the secrets in a text. @throws {TooManyLayersError} if the text needs too much decoding. */
   text(text: string): string {
     return this.bytes(Buffer.from(text)).toString()
   }
 
-  /** Masks the secrets in UTF-8 bytes. @throws {TooManyLayersError} */
+  /** Masks the secrets in UTF-8 bytes. @throws {TooManyLayersError} if the text needs too much decoding. */
   bytes(bytes: Buffer): Buffer {
     const source = bytes.toString('latin1')
     const work = { left: Math.max(WORK_MIN, source.length * WORK_PER_CHARACTER) }

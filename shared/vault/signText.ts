@@ -36,7 +36,7 @@ const fault = (message: string) => new CredentialInputError(message)
 
 /**
  * Returns the text of the credential field that holds the signing key.
- * @throws {CredentialInputError}
+ * @throws {CredentialInputError} if the credential has no such field.
  */
 export function signingField(
   algorithm: keyof typeof SIGNING_FIELDS,
@@ -54,7 +54,7 @@ export function signingField(
   return data[field] as string
 }
 
-/** Decodes a text in hexadecimal, base64 or UTF-8 to bytes. @throws {CredentialInputError} */
+/** Decodes a text in hexadecimal, base64 or UTF-8 to bytes. @throws {CredentialInputError} if the text is malformed. */
 export function readBytes(name: string, text: string, encoding: Encoding): Buffer {
   const compact = text.replace(/\s/g, '')
   const isForm =
@@ -71,7 +71,7 @@ export const hmacSha256 = (key: Uint8Array, message: Uint8Array): Buffer =>
 
 /**
  * Reads an Ed25519 private key from PKCS #8 in PEM, or from 32 bytes in hexadecimal or base64.
- * @throws {CredentialInputError}
+ * @throws {CredentialInputError} if the text is no such key.
  */
 export function readEd25519Key(text: string): KeyObject {
   try {

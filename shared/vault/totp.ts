@@ -32,7 +32,7 @@ const ALGORITHMS: Record<string, Algorithm> = {
  *
  * @param text is a Base32 secret (SHA-1, 6 digits, 30 s) or an `otpauth://totp/` URI. The function ignores blanks,
  * hyphens, letter case and padding in a Base32 secret.
- * @throws {TotpSecretError}
+ * @throws {TotpSecretError} if the text is no TOTP secret.
  *
  * @example
  * parseTotpSecret('jbsw y3dp ehpk 3pxp')

@@ -200,7 +200,7 @@ export const toolCall = (request: UseRequest): UseRequest => ({
  * allow the request, and the places of the secrets in the request.
  * @param nowMs is the time for the computation of a one-time code.
  * @throws {CredentialInputError} if a placeholder has no value, or if a value does not fit into its place.
- * @throws {OutOfBoundsError}
+ * @throws {OutOfBoundsError} if the bounds forbid the request, or the place of a secret in it.
  */
 export function fillRequest(
   request: UseRequest,

@@ -26,7 +26,7 @@ import {
 
 /**
  * Holds a line of a mail part after the normalisation by codeShapes.ts. The object recognises the words of the line
- * only when code first needs them, and then keeps them.
+ * only when they are first needed, and then keeps them.
  */
 export class CodeLine {
   readonly #text: string

@@ -61,7 +61,7 @@ const LIKELY = 0.5
 const LIKELY_IN_NOTICE = 0.9
 
 /**
- * Tells whether a mail has several lines, and neither its text names a purpose of a code nor its subject names a code.
+ * Tells whether a mail has several lines, its text names no purpose of a code, and its subject names no code.
  */
 const isNotice = (evidence: readonly string[]): boolean =>
   evidence.includes(NO_PURPOSE) &&

@@ -9,8 +9,8 @@ import { readHtml } from '../visibleText/htmlTokens.ts'
 import { OpenElements } from '../visibleText/openElements.ts'
 
 /**
- * Sets the maximum number of characters of the large texts, and of the bold texts. A one-time code is among the first
- * of these texts.
+ * Sets the maximum number of characters of the large texts, and of the bold texts, because a one-time code is among the
+ * first of these texts.
  */
 const TEXT_MAX_CHARS = 2_000
 /**

@@ -37,7 +37,7 @@ export function postmarkKeyId(pathname: string): string | null {
 
 /**
  * Checks that the path and the password of a Postmark webhook come from one of the key's secrets. @throws
- * {SignedMailError}
+ * {SignedMailError} if the path or the password is wrong.
  */
 export function provePostmark(
   request: { pathname: string; authorization: string },
@@ -71,7 +71,7 @@ export type PostmarkNews =
 
 /**
  * Reads the JSON of a Postmark webhook for a received mail, a bounce or a spam complaint.
- * @throws {SignedMailError}
+ * @throws {SignedMailError} if the JSON is malformed, or lacks a field that the service needs.
  */
 export function readPostmark(json: string): PostmarkNews {
   let body: Record<string, unknown>

@@ -37,7 +37,10 @@ const isAddress = (value: unknown): value is string =>
 const isOfEnvelope = (value: unknown): value is string =>
   typeof value === 'string' && isEnvelopeAddress(value)
 
-/** Reads the message of an SES notification. @throws {SignedMailError} */
+/**
+ * Reads the message of an SES notification. @throws {SignedMailError} if the notification lacks the recipients or the
+ * content of the mail.
+ */
 export function readSes(json: string): SesNews {
   let body: Fields
   try {

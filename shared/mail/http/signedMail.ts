@@ -62,7 +62,7 @@ export const mailSignature = (
 
 /**
  * Checks that one of the key's secrets has signed the headers of a request with mail over HTTP.
- * @throws {SignedMailError}
+ * @throws {SignedMailError} for a malformed header, a wrong signature, or a time that is too far from the present.
  */
 export function proveHeaders(
   headers: MailHeaders,
@@ -96,7 +96,7 @@ export function proveHeaders(
 /**
  * Reads `Purser-Envelope`: base64url of the JSON `{"from": "…", "to": ["…"]}`. If the sender has checked SPF, the JSON
  * also contains `"spf"`.
- * @throws {SignedMailError}
+ * @throws {SignedMailError} for a malformed envelope.
  */
 export function readEnvelope(header: string): Envelope & { spf: AuthenticationWord | null } {
   const wrong = (rule: string) => new SignedMailError(400, `Purser-Envelope: ${rule}`)

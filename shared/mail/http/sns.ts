@@ -40,7 +40,7 @@ const CERTIFICATE_NAME = 'sns.amazonaws.com'
 
 /**
  * Reads the JSON of an SNS message. The function does not prove the sender of the SNS message. @throws
- * {SignedMailError}
+ * {SignedMailError} if the JSON is malformed, or lacks a field that the service needs.
  */
 export function readSns(json: string): SnsMessage {
   let body: Record<string, unknown>
@@ -98,7 +98,7 @@ export const isCertificateUrl = (text: string, region: string): boolean =>
 /**
  * Checks the signature of an SNS message. The SNS message itself names the URL of the signer's certificate.
  * @param pem is the certificate of the SNS message's signer. TLS has proven the host that served the certificate.
- * @throws {SignedMailError}
+ * @throws {SignedMailError} for an unusable certificate or a wrong signature.
  */
 export function proveSns(message: SnsMessage, pem: string, nowMs: number): void {
   let certificate: X509Certificate

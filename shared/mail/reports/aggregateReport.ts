@@ -48,7 +48,10 @@ export const largest = (rows: ReportRow[]): ReportRow[] =>
 
 const RFC_3339 = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)?$/i
 
-/** Reads a time of an aggregate report, in seconds since 1970 or in the form of RFC 3339. @throws {ReportError} */
+/**
+ * Reads a time of an aggregate report, in seconds since 1970 or in the form of RFC 3339. @throws {ReportError} if the
+ * text is no such time.
+ */
 export function reportTime(text: string): Date {
   const isSeconds = /^\d{1,11}$/.test(text)
   const time = new Date(isSeconds ? Number(text) * 1000 : RFC_3339.test(text) ? text : Number.NaN)

@@ -35,7 +35,7 @@ const READ = new Set([
 /**
  * Reads a DMARC report (RFC 7489, appendix C). The parser does not expand the XML entities that the report defines, so
  * these entities cannot make the text longer.
- * @throws {ReportError}
+ * @throws {ReportError} if the text is no DMARC report, or if the report is too deep or too long.
  */
 export function readDmarcReport(xml: string): AggregateReport {
   const path: string[] = []

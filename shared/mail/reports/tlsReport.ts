@@ -46,7 +46,7 @@ const schema = z.object({
 /**
  * Reads a TLS report (RFC 8460). Its first policy names the domain that the report is about. The function leaves out
  * the policies of other domains.
- * @throws {ReportError}
+ * @throws {ReportError} if the text is no TLS report.
  */
 export function readTlsReport(json: string): AggregateReport {
   const { success, data } = schema.safeParse(parsed(json))

@@ -12,7 +12,7 @@ const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }
 /**
  * Returns the text of an aggregate report. The report may be compressed with gzip, be the first file of a zip archive,
  * or be uncompressed. The function stops unpacking a zip bomb when the output reaches the size limit.
- * @throws {ReportError}
+ * @throws {ReportError} if the report is empty, damaged or too large.
  */
 export function unpackReport(bytes: Uint8Array): string {
   const unpacked = unpack(bytes)

@@ -73,7 +73,8 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   if (inStyles(CONDITIONAL) || CONDITIONAL_COMMENT.test(source)) {
     found.push('the HTML part looks different on other devices, in other programs or later')
   }
-  // A `src` that only one of both readings finds stands for example in a comment, which mail programs end differently.
+  // Both readings of the HTML must find the same `src` attributes. A `src` that only one of them finds stands for
+  // example in a comment, which mail programs end differently.
   const shown = shownSources(html)
   const own = isOther ? shown.filter(({ source: { kind } }) => kind !== 'other') : shown
   if (shown.length !== pictures.length || !areDrawn(own, attachments)) {

@@ -42,7 +42,7 @@ const ITEM = /(-)?(?:"([^"]*)"?|([^\s"]+))/gu
 /**
  * Reads a search query in the form that people type. The forms are words (all required), "a phrase", -without, one OR
  * other, and begin*.
- * @throws {SearchQueryError}
+ * @throws {SearchQueryError} if the query is malformed or has too many terms.
  */
 export function parseSearch(q: string): SearchQuery {
   const clauses: SearchQuery['clauses'] = []
@@ -67,7 +67,10 @@ export function parseSearch(q: string): SearchQuery {
   return { clauses }
 }
 
-/** Makes a search query on one field of a message, such as part of a sender's address. @throws {SearchQueryError} */
+/**
+ * Makes a search query on one field of a message, such as part of a sender's address. @throws {SearchQueryError} if the
+ * text has no letter or digit, or too many words.
+ */
 export function parseField(field: SearchField, text: string): SearchQuery {
   const phrases = phrasesOf(text)
   if (phrases.length === 0) throw new SearchQueryError('hold at least one letter or digit')

@@ -9,9 +9,9 @@ import { stripTags, tooComplex } from './stripTags.ts'
 /** Sets the maximum number of characters of HTML that the functions convert. They ignore the rest of the HTML. */
 export const MAX_HTML_LENGTH = 2_000_000
 /**
- * Sets the maximum depth of nested quotes in the text. The constant MAX_LIST_DEPTH limits the depth of nested lists.
- * The conversion rewrites all lines inside a quote or list once for each level of nesting. Deeper quotes and lists are
- * shown at the maximum depth.
+ * Sets the maximum depth of nested quotes in the text, because the conversion rewrites all lines inside a quote or list
+ * once for each level of nesting. The constant MAX_LIST_DEPTH limits the depth of nested lists. Deeper quotes and lists
+ * are shown at the maximum depth.
  */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4

@@ -55,8 +55,8 @@ export function readSchema(root: Json, schema: unknown): Json {
 }
 
 /**
- * Caches the first entries (names and values) of each object in the schema. Many references may point to the same
- * object.
+ * Caches the first entries (names and values) of each object in the schema, because many references may point to the
+ * same object.
  */
 const firstEntries = new WeakMap<Json, [string, unknown][]>()
 

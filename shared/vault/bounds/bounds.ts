@@ -76,7 +76,7 @@ export class OutOfBoundsError extends Error {}
  * Checks the host, the method and the path of a request that the service sends or signs with a secret.
  * @param request.url is the URL in which the values have replaced the placeholders, because the function must check the
  * path that the service sends.
- * @throws {OutOfBoundsError}
+ * @throws {OutOfBoundsError} if the bounds forbid the request.
  */
 export function checkBounds(
   bounds: EffectiveBounds,

@@ -21,7 +21,7 @@ const PASSWORD = Buffer.from('EncryptedPackage', 'utf16le')
 /**
  * Reads the text of an office file. For an archive that is no office file, the result lists the names of the files in
  * the archive.
- * @throws {DocumentError}
+ * @throws {DocumentError} if the file is damaged, encrypted or too large.
  */
 export function readOfficeFile(bytes: Uint8Array): DocumentText & { kind: DocumentKind } {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)

@@ -26,8 +26,8 @@ const UNREAD = new Set([
 ])
 const SPACES_MAX = 100
 /**
- * Sets how often the OpenDocument reader writes a repeated cell or row of a spreadsheet at most. The reader leaves out
- * empty cells at the end of a row, and empty rows.
+ * Sets the maximum number of times that the OpenDocument reader writes a repeated cell or row of a spreadsheet. The
+ * reader leaves out empty cells at the end of a row, and empty rows.
  */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384

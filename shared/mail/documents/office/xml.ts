@@ -30,7 +30,7 @@ export type XmlVisitor = {
 /**
  * Reads an XML file in one pass. The reader refuses a document type, because a few of its entities can expand to
  * gigabytes.
- * @throws {DocumentError}
+ * @throws {DocumentError} if the XML file is malformed or too large.
  */
 export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {
   const input = decodeXml(bytes)

@@ -34,7 +34,7 @@ export class ZipArchive {
   #unpacked = 0
   readonly isCut: boolean
 
-  /** Reads the list of files at the end of a zip archive. @throws {DocumentError} */
+  /** Reads the list of files at the end of a zip archive. @throws {DocumentError} if the list is malformed. */
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
