@@ -71,7 +71,7 @@ export async function runService(
     openLog: (options: LoggerOptions) => Logger
     /**
      * Returns the secrets that the process uses. If `secrets` is absent, the process uses all secrets. @throws
-     * {ConfigError} if the arguments of the process, which name its tasks, are wrong.
+     * {ConfigError} if the process has wrong arguments.
      */
     secrets?: () => readonly ReadSecret[]
     drainLimitMs?: number
