@@ -16,7 +16,7 @@ export function progressBar(
   let shown = -1
   return (done) => {
     // The total is the larger of two numbers: the secrets at the start, and the finished secrets. Another process may
-    // store new secrets during this run, so the second number may exceed the first.
+    // store new secrets during this task, so the second number may exceed the first.
     const of = Math.max(total, done)
     const step = Math.floor((done / of) * STEPS)
     if (!isTerminal && step === shown) return

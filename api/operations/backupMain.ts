@@ -74,7 +74,8 @@ const exists = (target: string) => new ConfigError(`${target} exists; name a new
 
 /**
  * Copies the parts of DATA_DIR, beginning with the spool (the file of accepted mail). A mail may leave the spool during
- * the backup. It is then in the copied database, or in both copies. A mail in both copies is stored only once.
+ * the backup. It is then in the copied database, or in both the copied spool and the copied database. In the latter
+ * case, the restored service stores the mail only once.
  */
 async function copyParts(config: Config, draft: string): Promise<string[]> {
   const { dataDir } = config

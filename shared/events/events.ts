@@ -117,7 +117,8 @@ type PaymentEventData = {
 }
 
 /**
- * Describes the data of the event about a use of a secret. Of the HTTP response, these data contain only the status.
+ * Describes the data of the event about a request with a secret of the vault. Of the HTTP response, these data contain
+ * only the status.
  */
 export type UseEventData = {
   useId: string

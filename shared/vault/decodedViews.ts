@@ -295,7 +295,7 @@ function base64View(runs: readonly Run[], skip: number): View {
   return builder.view()
 }
 
-/** Matches a pair of hexadecimal digits in a run, with or without a separator. */
+/** Matches a pair of hexadecimal digits in a run of such digits, with or without a separator. */
 const HEX_PAIR = /(?:0x)?([\da-f]{2})[ :,-]{0,2}/gi
 const DECIMAL_BYTE = /(\d{1,3})/g
 

@@ -15,8 +15,8 @@ export const VALUE_MAX_LENGTH = 8_192
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
 /**
- * Sets the maximum number of placeholders in one request. Each placeholder needs a check of its place, and its value
- * may be long.
+ * Sets the maximum number of placeholders in one request, because each placeholder needs a check of its position in the
+ * request, and its value may be long.
  */
 const PLACEHOLDERS_MAX = 100
 

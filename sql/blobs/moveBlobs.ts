@@ -48,8 +48,8 @@ type Outcome = 'moved' | 'unmoved' | 'tooLarge'
 
 /**
  * Moves mail contents to the object store or back to the database while the service runs. The function updates a row
- * only if its content is still the same as when it was copied. After an early stop, another run moves the remaining
- * contents. A lost object does not stop the other contents.
+ * only if its content is still the same as when it was copied. After an early stop, the next call moves the remaining
+ * contents. A lost object does not stop the move of the other contents.
  * @throws {BlobsAwayError} if the object store is unavailable.
  */
 export async function moveBlobs(

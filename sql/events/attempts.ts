@@ -74,9 +74,9 @@ const RECORD_ATTEMPTS = `
 /**
  * Records attempts of webhook deliveries, updates the deliveries and queues the next attempts. If the function throws,
  * it has stored none of the delivery attempts.
- * @returns a boolean for each delivery attempt. False means that another run recorded the attempt first, or that the
- * delivery was aborted meanwhile. The delivery then stays unchanged. A success is recorded even after a failure of
- * another run.
+ * @returns a boolean for each delivery attempt. False means that another run of the delivery job recorded the attempt
+ * first, or that the delivery was aborted meanwhile. The delivery then stays unchanged. A success is recorded even if
+ * another run has recorded a failure.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

@@ -187,7 +187,7 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
 
 /**
  * Encrypts every data key under the current master key while the service runs. One transaction encrypts one batch of
- * data keys again. After a stop or a crash, all secrets stay readable, and another run continues.
+ * data keys again. After a stop or a crash, all secrets stay readable, and the next call continues.
  *
  * @param onProgress gets the number of data keys that the rotation has encrypted again so far.
  * @returns the number of data keys that the rotation has encrypted again.

@@ -14,8 +14,8 @@ create table attachment_texts (
   chars int not null default 0 check (chars >= 0),
   -- Lists the kinds of words that the extracted text leaves out.
   omitted text[] not null default '{}',
-  -- Counts the runs that took the row. A run may read the file for two minutes, and then another run may take the row.
-  -- After three runs, the file counts as unreadable.
+  -- Counts the runs of the reading job that took the row. A run may read the file for two minutes, and then another run
+  -- may take the row. After three runs, the file counts as unreadable.
   tries smallint not null default 0,
   claimed_at timestamptz(3),
   read_at timestamptz(3),

@@ -1,8 +1,8 @@
 -- This migration adds the invitations in mail, and the events in which a project takes part.
 alter table messages add column invites jsonb;
 
--- Identifies the run that reads an attachment. If the run loses the response of the database, it finds its own claim
--- again by this id.
+-- Identifies the job run that reads an attachment. If this job run loses the response of the database, it finds its own
+-- claim again by this id.
 alter table attachment_texts add column claim uuid;
 
 create table calendar_events (
@@ -30,8 +30,8 @@ create table calendar_events (
   -- Holds the time from which a job must compute the instances. Null means that the instances are computed.
   expand_at timestamptz,
   expand_tries smallint not null default 0,
-  -- Identifies the run that computes the instances. If the run loses the response of the database, it finds its own
-  -- claim again by this id.
+  -- Identifies the job run that computes the instances. If this job run loses the response of the database, it finds
+  -- its own claim again by this id.
   expand_claim uuid,
   -- Names the message that announced the event. Null means that this message is deleted.
   message_row bigint references messages on delete set null,

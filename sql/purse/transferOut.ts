@@ -30,8 +30,8 @@ export type Ordered = {
 }
 
 /**
- * Signs and stores a transfer out of a purse. Both happen in the database transaction that requests the transfer. The
- * caller must have locked the purse and read its balance.
+ * Signs and stores a transfer out of a purse, in the database transaction that requests the transfer. The caller must
+ * have locked the purse and read its balance.
  * @returns the id of the transfer, or null if the purse has used up its gas of the day.
  */
 export async function order(

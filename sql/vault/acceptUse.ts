@@ -10,14 +10,16 @@ import type { Failed } from './credentials.ts'
 import { readingTransaction } from './failedReads.ts'
 import { sealRequest, USE_KEPT } from './uses.ts'
 
-/** Limits the number of uses of secrets in progress in one project. */
+/** Limits the number of requests with secrets that are in progress in one project. */
 const OPEN_MAX = 16
-/** Limits the total bytes of the requests and responses that the service stores for one project's uses of secrets. */
+/**
+ * Limits the total bytes of the requests with secrets, and of their responses, that the service stores for one project.
+ */
 export const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 const OPERATION = 'vault.use'
 
-/** Describes a use of a secret that the API is about to accept. */
+/** Describes a request with a secret that the API is about to accept. */
 export type NewUse<Refusal> = {
   actor: Actor
   keyring: Keyring
@@ -34,11 +36,11 @@ export type NewUse<Refusal> = {
 
 export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
-  /** Means that the Idempotency-Key of the call already belongs to a different use of a secret. */
+  /** Means that the Idempotency-Key of the call already belongs to a different request with a secret. */
   | { kind: 'other_request' }
   /**
-   * Means that the project has too many uses of secrets in progress, or that its stored requests and responses are too
-   * large together.
+   * Means that the project has too many requests with secrets in progress, or that its stored requests and responses
+   * are too large together.
    */
   | { kind: 'busy' }
   | { kind: 'no_project' }
@@ -46,8 +48,8 @@ export type AcceptedUse<Refusal> =
   | Failed
 
 /**
- * Stores a use of a secret, its job and its audit entry. A second call with the same Idempotency-Key finds the use of
- * the first call.
+ * Stores a request with a secret, its job and its audit entry. A second call with the same Idempotency-Key finds the
+ * request of the first call.
  */
 export function acceptUse<Refusal>(
   pool: Pool,
@@ -108,7 +110,7 @@ export function acceptUse<Refusal>(
 }
 
 /**
- * Tells whether the project has too many uses of secrets in progress. The caller must have locked the row of the
+ * Tells whether the project has too many requests with secrets in progress. The caller must have locked the row of the
  * project, so that the counts are exact.
  */
 async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
@@ -123,8 +125,8 @@ async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
 }
 
 /**
- * Stores the id of an accepted use of a secret under the idempotency key. If the use is refused, the key becomes free,
- * so that the caller can correct the request.
+ * Stores the id of an accepted request with a secret under the idempotency key. If the service refuses the request, the
+ * key becomes free, so that the caller can correct the request.
  */
 async function keepKey(
   db: Queryable,

@@ -176,8 +176,8 @@ export async function openRead(
 }
 
 /**
- * Returns the current version of a credential for a worker process. The function writes no audit entry, because the use
- * of the credential already has one.
+ * Returns the current version of a credential for a worker process. The function writes no audit entry, because the
+ * request that uses the credential already has one.
  * @returns null if the credential is deleted or has expired.
  */
 export async function readForUse(

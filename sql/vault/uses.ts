@@ -10,15 +10,15 @@ import { recordEvents } from '../events/events.ts'
 import { hasNoJob } from '../queue/jobs.ts'
 
 /**
- * Sets for how long the service keeps the response to an ended use of a secret. The service also never sends a request
- * that has waited longer than USE_KEPT.
+ * Sets for how long the service keeps the response to an ended request with a secret. The service also never sends a
+ * request that has waited longer than USE_KEPT.
  */
 export const USE_KEPT = '10 minutes'
 
 const REQUEST = 1
 const ANSWER = 2
 
-/** Returns the encryption context (associated data) for the request or response of a use of a secret. */
+/** Returns the encryption context (associated data) for a stored request with a secret, or for its response. */
 export const useContext = (projectId: string, id: string, version: number): SecretContext => ({
   purpose: 'vault-use',
   projectId,
@@ -26,7 +26,7 @@ export const useContext = (projectId: string, id: string, version: number): Secr
   version,
 })
 
-/** Encrypts the request of a use of a secret. The request contains placeholders in place of the secret. */
+/** Encrypts a request with a secret. The request contains placeholders in place of the secret. */
 export const sealRequest = (
   keyring: Keyring,
   { projectId, id, request }: { projectId: string; id: string; request: UseRequest },
@@ -57,7 +57,7 @@ type UseRow = {
 const COLUMNS = `id, project_id, credential_name, state, error, method, host, path, status, audit_row, content_version,
   key_id, wrapped_key, ciphertext, created_at, expires_at, expires_at <= clock_timestamp() as expired`
 
-/** Describes a use of a secret in the form that the API's caller sees. */
+/** Describes a request with a secret in the form that the API's caller sees. */
 export type Use = {
   id: string
   name: string
@@ -68,7 +68,10 @@ export type Use = {
   expiresAt: Date
 }
 
-/** Finds a use of a secret in a project. @returns null if the project has no such use, or if the use has expired. */
+/**
+ * Finds a request with a secret in a project. @returns null if the project has no such request, or if the request has
+ * expired.
+ */
 export async function findUse(
   db: Queryable,
   { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring },
@@ -99,11 +102,11 @@ function opened<Content>(keyring: Keyring, row: UseRow): Content | null {
   return JSON.parse(keyring.open({ keyId, wrappedKey, ciphertext }, context).toString())
 }
 
-/** Describes a use of a secret, with the data that the worker process needs. */
+/** Describes a request with a secret, with the data that the worker process needs. */
 export type DueUse = { projectId: string; name: string; state: UseState; expired: boolean }
 
 /**
- * Finds a use of a secret in any state. @returns null if the use of the secret does not exist, or if its project is
+ * Finds a request with a secret in any state. @returns null if the request does not exist, or if its project is
  * deleted.
  */
 export async function findDueUse(db: Queryable, id: string): Promise<DueUse | null> {
@@ -120,9 +123,9 @@ export async function findDueUse(db: Queryable, id: string): Promise<DueUse | nu
 }
 
 /**
- * Marks a queued use of a secret as `sending`, before the worker process sends the request. The use never becomes
- * `queued` again, so the service sends the request at most once. @returns the HTTP request of the use. Null means that
- * another worker process already handles it.
+ * Marks a queued request with a secret as `sending`, before the worker process sends the request. The request never
+ * becomes `queued` again, so the service sends it at most once. @returns the HTTP request. Null means that another
+ * worker process already handles it.
  */
 export async function startUse(
   db: Queryable,
@@ -137,14 +140,14 @@ export async function startUse(
   return rows[0] === undefined ? null : opened<UseRequest>(keyring, rows[0])
 }
 
-/** Describes the end of a use of a secret. */
+/** Describes the end of a request with a secret. */
 export type UseEnd =
   | { state: 'answered'; answer: UseAnswer }
   | { state: 'failed' | 'unknown'; error: string }
 
 /**
- * Ends a use of a secret, and records its audit entry and its event. The stored response replaces the stored request.
- * If the use has already ended, the function changes nothing.
+ * Ends a request with a secret, and records its audit entry and its event. The stored response replaces the stored
+ * request. If the request has already ended, the function changes nothing.
  */
 export function endUse(
   pool: Pool,
@@ -203,8 +206,8 @@ async function auditEnd(
 }
 
 /**
- * Deletes expired uses of secrets, together with their responses. An unfinished use stays as long as it has a job,
- * because only the job records its end. The job may begin late, if no worker for secrets has run for longer than
+ * Deletes expired requests with secrets, together with their responses. An unfinished request stays as long as it has a
+ * job, because only the job records its end. The job may begin late, if no worker for secrets has run for longer than
  * USE_KEPT.
  */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Sends all HTTP requests to URLs from tenants: webhooks, endpoint verification, and uses of a secret
- * (docs/decisions/guarded-requests.md). No other code may send requests to a URL from a tenant.
+ * Sends all HTTP requests to URLs from tenants: webhooks, endpoint verification, and requests with a secret of the
+ * vault (docs/decisions/guarded-requests.md). No other code may send requests to a URL from a tenant.
  *
  * The guarded HTTP client uses node:http instead of `fetch`, because `fetch` obeys HTTP_PROXY. With a proxy, a check of
  * the resolved address would be meaningless. `fetch` also inflates compressed bodies: 48 KB became 50 MB in 126 ms.

@@ -18,9 +18,9 @@ import { sendFilled } from './sendFilled.ts'
 type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string } }
 
 /**
- * Sends one request that contains a secret, at most once. The use of the secret is marked as `sending` before the
- * request is sent. If a job finds this mark, an earlier run was interrupted, and nobody knows whether the server has
- * acted on the request. The use of the secret then ends as `unknown`.
+ * Sends one request that contains a secret, at most once. The job marks the request as `sending` before it sends the
+ * request. If a job finds this mark, an earlier run of the job was interrupted, and nobody knows whether the server has
+ * acted on the request. The request then ends with the state `unknown`.
  */
 export const createUseSecret = (
   { pool, lanes, outcomes }: PoolContext,
@@ -69,7 +69,7 @@ export const createUseSecret = (
 
   /**
    * Returns the HTTP request with the secret filled in, or the reason why the request must not be sent. The request is
-   * checked again, because the credential may have changed since the service accepted this use of its secret.
+   * checked again, because the credential may have changed since the service accepted the request.
    */
   async function fill(request: UseRequest, due: DueUse): Promise<FilledRequest | string> {
     const credential = await readForUse(pool, { ...due, keyring: await source(pool) })

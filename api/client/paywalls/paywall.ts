@@ -147,8 +147,8 @@ export function createPaywall<Answer>(
       )
       pendingRedeems++
       const result = await call.finally(() => pendingRedeems--)
-      // A service of an older version returns no `grantedAt`. The computed age of the grant is then NaN, so the grant
-      // never counts as too old.
+      // A service of an older version returns no `grantedAt`. The computed age of its grant (the permission to serve
+      // the resource) is then NaN, so the grant never counts as too old.
       const nowMs = Date.now() - purser.clockAheadMs
       const agoMs = result.ok && !isNew ? nowMs - Date.parse(result.grantedAt ?? '') : 0
       if (agoMs > AGAIN_MS) {
@@ -236,7 +236,10 @@ type Price = { amount: string; resource: string; description?: string }
 type Redeeming<Answer> = {
   idempotencyKey: string
   sale: Sale<Answer>
-  /** Tells that no earlier call used the idempotency key, so that the grant is new. */
+  /**
+   * Means that no earlier call used the idempotency key, so that a grant (the permission to serve the resource) under
+   * this key is new.
+   */
   isNew: boolean
   /** Forgets the idempotency key, because the service has granted nothing under this key and never will. */
   dropKey?: () => void

@@ -64,7 +64,8 @@ export class LoopTime {
 
   /**
    * Runs synchronous work, and counts its time. On a busy machine, the work waits for the processor, and this wait must
-   * not count. The processor time includes other threads of the process. Therefore the smaller of both times counts.
+   * not count. The processor time, however, includes other threads of the process. Therefore the function counts the
+   * smaller of the elapsed time and the processor time.
    */
   run<Result>(reader: Reader, work: () => Result): Result {
     const startedMs = performance.now()

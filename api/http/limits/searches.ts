@@ -18,8 +18,8 @@ const isTooSlow = (error: unknown): boolean =>
 /** Runs searches and other database reads that may scan a large part of an inbox. */
 export type Searches = {
   /**
-   * Runs one database read, and repeats it if the first run took too long. @throws {ApiError} 400 for a read that takes
-   * too long twice, 429 for too many concurrent reads of one project.
+   * Runs one database read, and repeats it if the first attempt took too long. @throws {ApiError} 400 for a read that
+   * takes too long twice, 429 for too many concurrent reads of one project.
    * @param options.isFixed tells that the caller cannot ask for a smaller read. If such a read takes too long, the
    * function does not repeat it, and the caller gets 503.
    */
@@ -65,8 +65,8 @@ export function createSearches(pool: Pool, size: number): Searches {
       try {
         return await read(pool).catch((error: unknown) => {
           if (!isTooSlow(error) || isFixed) throw error
-          // A search also exceeds its time limit if the whole database hangs for seconds. The second run tells whether
-          // the search itself is slow.
+          // A search also exceeds its time limit if the whole database hangs for seconds. Therefore a second attempt
+          // tells whether the search itself is slow.
           return read(pool)
         })
       } catch (error) {

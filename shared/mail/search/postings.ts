@@ -3,9 +3,10 @@
  * project's messages in leaves of at most LEAF_MESSAGES messages. Each leaf has a number that is unique in the project.
  * Each message has a place (an index) in its leaf.
  *
- * For each leaf (group of messages), the postings hold the leaf's number (LEB128), the number of its listed places, and
- * one byte for each place. If the number of places is 0, a bitmap of the messages follows. No byte depends on earlier
- * leaves, so the service can join neighbouring search segments by appending their postings.
+ * For each leaf (group of messages), the postings hold the leaf's number (LEB128), the number of listed messages, and
+ * one byte for each listed message with its place (index) in the leaf. If the number of listed messages is 0, a bitmap
+ * of the messages follows. No byte depends on earlier leaves, so the service can join neighbouring search segments by
+ * appending their postings.
  */
 
 /** Sets the maximum number of messages in one leaf (a group of messages) of a search segment. */
@@ -26,8 +27,8 @@ const BITMAP_BYTES = LEAF_MESSAGES / 8
 export type IsKept = (leaf: number, place: number) => boolean
 
 /**
- * Writes the postings of a term for one leaf (a group of messages in the search index). @param places lists the places
- * of the messages in the leaf, ascending and not empty.
+ * Writes the postings of a term for one leaf (a group of messages in the search index). @param places lists the indexes
+ * of the messages within the leaf, ascending and not empty.
  */
 export function leafPostings(leaf: number, places: readonly number[]): Buffer {
   const head = leb128(leaf)
@@ -39,7 +40,7 @@ export function leafPostings(leaf: number, places: readonly number[]): Buffer {
 }
 
 /**
- * Calls `visit` for each message in the postings of a term, with the message's leaf (group of messages) and its place
+ * Calls `visit` for each message in the postings of a term, with the message's leaf (group of messages) and its index
  * in the leaf.
  */
 export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: number) => void): void {
@@ -72,7 +73,7 @@ export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array):
 
 /**
  * Calls `visit` for each leaf (group of messages) in the postings of a term, with the offset and the number of the
- * leaf's places. If the number of places is 0, a bitmap of the messages begins at the offset.
+ * bytes that list the leaf's messages. If this number is 0, a bitmap of the messages begins at the offset.
  */
 function eachLeaf(
   bytes: Uint8Array,

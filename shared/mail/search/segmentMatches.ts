@@ -31,8 +31,8 @@ export class Places {
   }
 
   /**
-   * Returns the set of all places (indexes of messages) of all leaves (groups of messages) in the range. The set
-   * includes places without a message.
+   * Returns the set of all possible messages of all leaves (groups of messages) in the range. A leaf with few messages
+   * has unused indexes, which the set also includes.
    */
   static all(range: LeafRange): Places {
     const all = new Places(range)
@@ -56,8 +56,8 @@ export class Places {
   }
 
   /**
-   * Returns the leaves (groups of messages) that have messages in the set, in ascending order. Each leaf of the result
-   * comes with the places of the messages in the leaf.
+   * Returns the leaves (groups of messages) that contain at least one message of the set, sorted by leaf number. Each
+   * leaf lists the indexes of these messages within the leaf.
    */
   byLeaf(): [leaf: number, places: number[]][] {
     const found: [number, number[]][] = []

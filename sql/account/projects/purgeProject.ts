@@ -10,8 +10,8 @@ import { RATE_WINDOWS } from '../keys/rateWindows.ts'
  */
 const PURGE_BATCH = 1_000
 /**
- * Limits the bytes of mail that one transaction deletes. A transaction that deleted gigabytes would exceed the
- * statement timeout at each run. A transaction deletes at least one mail, even if the mail is larger.
+ * Limits the bytes of mail that one transaction deletes. Otherwise a transaction that deletes gigabytes would exceed
+ * the statement timeout at each attempt. A transaction deletes at least one mail, even if the mail is larger.
  */
 const PURGE_BATCH_BYTES = 32 * 1024 * 1024
 

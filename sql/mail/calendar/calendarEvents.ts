@@ -121,8 +121,8 @@ type Instance = Pick<CalendarItem, 'eventRow' | 'invite' | 'startsAt'>
 
 /**
  * Finds the present attendees' answers to instances of events. An answer to a single instance takes precedence over an
- * answer to the whole series. The query returns neither the comments nor the answers of removed attendees. With both,
- * one page of a hostile series had 150 MB.
+ * answer to the whole series. The query returns neither the comments nor the answers of removed attendees, because one
+ * page of a hostile series with both had 150 MB.
  */
 async function findAnswers<Item extends Instance>(
   db: Queryable,

@@ -173,7 +173,7 @@ export async function storeInstances(
   })
 }
 
-/** Takes back the counted attempt of a run whose child process could not be started. */
+/** Takes back the counted attempt of a job run whose child process could not be started. */
 export async function returnExpansionTry(db: Queryable, row: string, claim: string): Promise<void> {
   await db.query({
     name: 'return-expansion-try',

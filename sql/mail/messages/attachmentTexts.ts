@@ -19,8 +19,8 @@ export const queueReading = (
   })
 
 /**
- * Sets after how many seconds another run makes the texts of a message's attachments searchable. Normally, the run that
- * read the last attachment does so within seconds.
+ * Sets after how many seconds another job run makes the texts of a message's attachments searchable. Normally, the job
+ * run that read the last attachment does so within seconds.
  */
 const SEARCHABLE_SECONDS = 60
 

@@ -48,8 +48,8 @@ export type PendingText = {
 }
 
 /**
- * Sets the maximum size in bytes of the further attachments that a run takes together with the first one. A larger
- * attachment takes so much work that a separate SQL statement costs little in comparison.
+ * Sets the maximum size in bytes of the further attachments that a run of the reading job takes together with the first
+ * one. A larger attachment takes so much work that a separate SQL statement costs little in comparison.
  */
 const SMALL_BYTES = 4096
 
@@ -110,7 +110,10 @@ export async function takePendingTexts(
   }))
 }
 
-/** Gives back attachments that a run took together with another attachment, but did not begin to read. */
+/**
+ * Gives back attachments that a run of the reading job took together with another attachment, but did not begin to
+ * read.
+ */
 export async function giveBackTexts(
   db: Queryable,
   claim: string,
@@ -148,8 +151,9 @@ export async function findNextSender(
 }
 
 /**
- * Takes back the counted try of a run that could not begin to read its attachment, because the object store was
- * unreachable or no child process started. An outage says nothing about the attachment, so such a run must not count.
+ * Takes back the counted try of a run of the reading job that could not begin to read its attachment, because the
+ * object store was unreachable or no child process started. An outage says nothing about the attachment, so such a run
+ * must not count.
  */
 export async function returnTry(db: Queryable, projectId: string, claim: string): Promise<void> {
   await db.query({

@@ -63,8 +63,8 @@ export async function findHits(
     const next = await source!.batches.next()
     source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
     if (next.done === true || next.value.rows.length === 0) continue
-    // The search may find a message twice. A message with changed words is both in a search segment and among the
-    // pending messages.
+    // The search may find a message twice, because a message with changed words is both in a search segment and among
+    // the pending messages.
     const hits = new Map([...found, ...(await check(next.value.rows))].map((hit) => [hit.row, hit]))
     found = [...hits.values()].sort(byPlace).slice(0, limit)
   }

@@ -178,9 +178,9 @@ export function startSend(
 }
 
 /**
- * Lists the states from which a purchase may end, before and after the signature of its payment. Two runs of one
- * purchase may overlap. If one run decided the end before the signature, it must not end a purchase that the other run
- * has signed.
+ * Lists the states from which a purchase may end, before and after the signature of its payment. Two runs of the job of
+ * one purchase may overlap. If one run decided the end before the signature, it must not end a purchase that the other
+ * run has signed.
  */
 const ENDED_FROM = { unsigned: ['queued', 'asking'], signed: ['signed'] } as const
 
@@ -202,8 +202,8 @@ export type PurchaseEnd = {
 /**
  * Ends a purchase, and deletes the stored purchase request. If the seller has responded, this response replaces the
  * request. If the purchase has already ended, the function changes nothing.
- * @param from tells whether the caller decided the end before or after the signature of the payment. If another run has
- * signed the payment since then, the function changes nothing.
+ * @param from tells whether the caller decided the end before or after the signature of the payment. If another run of
+ * the purchase job has signed the payment since then, the function changes nothing.
  */
 export function endPurchase(pool: Pool, given: EndedPurchase): Promise<void> {
   const { end } = given

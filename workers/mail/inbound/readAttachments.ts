@@ -48,13 +48,13 @@ const RETURN_MS = 1_000
 /** Sets the least time between two jobs that are queued again, because thousands of projects may wait. */
 const RETURN_GAP_MS = 50
 /**
- * Sets for how many milliseconds after its start a run takes further attachments of its project. With a separate job
- * for each attachment, PostgreSQL wrote 3 KB of WAL for an attachment of one byte.
+ * Sets for how many milliseconds after its start a run of the reading job takes further attachments of its project.
+ * Previously, with a separate job for each attachment, PostgreSQL wrote 3 KB of WAL for an attachment of one byte.
  */
 const TURN_MS = 250
 /**
- * Limits how many small attachments of a message a run takes and records together. The limit in characters bounds the
- * memory for texts that are not recorded yet.
+ * Limits how many small attachments of a message a run of the reading job takes and records together. The limit in
+ * characters bounds the memory for texts that are not recorded yet.
  */
 const TOGETHER_MAX = 64
 const TOGETHER_CHARS = 1_000_000
@@ -166,8 +166,8 @@ export function createReadAttachments(
       log.debug({ messageRow: first.messageRow, count: outcomes.length }, 'attachments read')
     }
     await patiently(() => giveBackTexts(pool, claim, rest))
-    // If an earlier attachment of this run was read, the failed attachment counts no attempt yet. A later run begins
-    // with the failed attachment and counts the attempt.
+    // If an earlier attachment of this job run was read, the failed attachment counts no attempt yet. A later job run
+    // begins with the failed attachment and counts the attempt.
     if (isBegun) return outcomes.length
     if (isOutage(fault)) await patiently(() => returnTry(pool, projectId, claim))
     throw fault
@@ -196,8 +196,8 @@ export function createReadAttachments(
     if (next.getTime() > Date.now()) return await comeBack(next.getTime())
     const hadTurn = await turns.runInPlace(sharers, async () => {
       const untilMs = performance.now() + TURN_MS
-      // The run gives back the attachments that it claimed but did not read. Slow attachments must not cause many such
-      // claims, so the run claims at most twice as many attachments as it read the last time.
+      // The job run gives back the attachments that it claimed but did not read. Slow attachments must not cause many
+      // such claims, so the job run claims at most twice as many attachments as it read the last time.
       let limit = 1
       do {
         const count = await readSome(projectId, limit)

@@ -261,8 +261,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 }
 
 /**
- * Takes waiting payments, beginning at a given place in the backlog. If the backlog ends before the lanes (queues of
- * payments) are full, takes the oldest payments too.
+ * Takes waiting payments, beginning after a given payment of the backlog. If the backlog ends before the lanes (queues
+ * of payments) are full, takes the oldest payments too.
  */
 async function takeFrom(
   chain: KnownChain,

@@ -132,7 +132,7 @@ export async function grant(
     result: JSON.stringify(answer),
   })
   if (taken) return answer
-  // If another call has used the key in the meantime, the function looks up the grant of that call.
+  // If another redeem call has used the idempotency key in the meantime, the function looks up the grant of that call.
   return key === null ? null : await findGrant(services, key)
 }
 

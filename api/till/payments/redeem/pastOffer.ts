@@ -5,10 +5,10 @@ import type { Offer } from '../offer.ts'
 import { findGrantable, type Sale } from './settleWithin.ts'
 
 /**
- * Returns the offer that the payer accepted with an unfinished payment. The service settles and grants the payment,
- * even if the seller no longer makes the offer.
- * @returns null if the payment header has made no payment for this sale, or if the payment failed or already got its
- * grant.
+ * Returns the offer that the payer accepted with an unfinished payment. The service settles this payment and lets the
+ * seller serve the resource, even if the seller no longer makes the offer.
+ * @returns null if no payment for this sale was made with the payment header, or if the payment failed or already got
+ * its grant (the response `ok: true`).
  */
 export async function findPastOffer(
   { pool }: Services,

@@ -1,4 +1,7 @@
-/** Redeems a payment: checks and settles a payer's payment header, and returns a grant or a refusal. */
+/**
+ * Redeems a payment: checks and settles a payer's payment header, and returns a grant (the response `ok: true`) or a
+ * refusal.
+ */
 import { reasonMessage } from '../../../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../../../shared/till/usdc.ts'
 import {
@@ -47,7 +50,8 @@ export type RedeemInput = {
 /**
  * Settles the payment in a payment header, and takes its grant (the right to serve its resource). A payment gets `ok:
  * true` only under one idempotency key.
- * @returns the grant, or a refusal with the payment requirement that the seller shows to the payer.
+ * @returns the grant (the response `ok: true`), or a refusal with the payment requirement that the seller shows to the
+ * payer.
  * @throws {ApiError} 400 for an invalid request. 409 for an idempotency key that belongs to another request.
  * @throws {GateRefusal} 429 if the request exceeds the limit of its kind.
  */
@@ -88,8 +92,8 @@ async function redeemAt(
   try {
     offer = await readOffer(services, projectId, body)
   } catch (error) {
-    // A grant that the key already has counts even without a valid offer. The seller may have deleted the endpoint or
-    // stopped selling after the payment.
+    // If the idempotency key already has a grant (a response `ok: true`), this grant counts even without a valid offer,
+    // because the seller may have deleted the endpoint or stopped selling after the payment.
     const granted = key === null ? null : await findGrant(services, key)
     if (granted !== null) {
       await places.free()
@@ -130,7 +134,8 @@ async function redeemAt(
 }
 
 /**
- * Settles a payment, and takes its grant for the caller. If the payment gets no grant, the function returns the reason.
+ * Settles a payment, and takes its grant (the right to serve its resource) for the caller. If the payment gets no
+ * grant, the function returns the reason.
  */
 async function settleAndGrant(
   services: Services,

@@ -57,7 +57,7 @@ export async function judge(offer: Offer, decoded: DecodedPayment): Promise<Judg
  * Settles the payment that a payer makes for an offer. The function waits until `deadlineMs` (performance.now()) at
  * most. It stores the authorization as a payment before the service broadcasts a transaction. A second request with the
  * same authorization waits for the end of the existing payment.
- * @param places counts the redeem call, and decides which limit it counts towards.
+ * @param places counts the redeem call against the limit that applies to the call.
  * @throws {GateRefusal} 429 if the request exceeds its limit.
  */
 export async function settleWithin(
@@ -137,8 +137,9 @@ export function claimOf(
 }
 
 /**
- * Finds the stored payment that belongs to a payment header and a sale, if this payment can still get its grant. The
- * chain no longer accepts its authorization, and the daily limit already counts it.
+ * Finds the stored payment that belongs to a payment header and a sale, if this payment can still get its grant (the
+ * response `ok: true`). The caller need not check its authorization again, because the chain no longer accepts it and
+ * the daily limit already counts it.
  */
 export async function findGrantable(
   pool: Services['pool'],
@@ -240,7 +241,7 @@ export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Prom
 
 /**
  * Returns the reason why the service refuses an authorization that is claimed already. Returns `null` if it is not
- * claimed, or if the claim belongs to the same sale and this sale may still get a grant.
+ * claimed, or if the claim belongs to the same sale and this sale may still get its grant (the response `ok: true`).
  */
 export async function reasonOfClaim(
   pool: Services['pool'],
