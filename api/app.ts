@@ -177,8 +177,8 @@ async function noteWrite(
 }
 
 function createRoutes(services: Services, bodies: HeldBodies) {
-  // With `standardHostname`, Elysia skips eleven characters of the URL. It would miss the path after a very short Host
-  // header.
+  // With `standardHostname`, Elysia skips eleven characters of the URL. Therefore it would miss the path after a very
+  // short Host header.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: false } })
     .onError({ as: 'global' }, ({ code, error, request }) => {
       return fail(stateOf(request), code === 'NOT_FOUND' ? notFound() : error)

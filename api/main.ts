@@ -24,7 +24,8 @@ await runService(
 )
 
 /**
- * Warns if other machines cannot reach BASE_URL over TLS. Receipts, links in mail and sign-in links contain this URL.
+ * Warns if other machines cannot reach BASE_URL over TLS, because receipts, links in mail and sign-in links contain
+ * this URL.
  */
 function warnOfBaseUrl(baseUrl: string, log: Logger): void {
   const { protocol, hostname } = new URL(baseUrl)

@@ -29,7 +29,10 @@ export function parseIsoTime(text: string): Date | null {
   return at.getTime() <= TIME_MAX_MS ? at : null
 }
 
-/** Tells whether a day of the form YYYY-MM-DD exists. The function `Date.parse` alone would turn 02-30 into 03-02. */
+/**
+ * Tells whether a day of the form YYYY-MM-DD exists, because the function `Date.parse` alone would turn 02-30 into
+ * 03-02.
+ */
 export function isDay(text: string): boolean {
   const day = new Date(text)
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text)

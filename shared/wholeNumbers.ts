@@ -6,7 +6,8 @@ export const DIGITS_RULE = 'hold numbers beyond 2^53 - 1 as text: JSON numbers l
  * JSON.parse turns both 9007199254740992 and 9007199254740993 into the same number.
  */
 export function losesDigits(value: unknown): boolean {
-  // The function keeps the values to check in a list. With recursion, a deeply nested value would overflow the stack.
+  // The function keeps the values to check in a list, because with recursion, a deeply nested value would overflow the
+  // stack.
   const left: unknown[] = [value]
   while (left.length > 0) {
     const one = left.pop()

@@ -1,7 +1,7 @@
 /**
  * Writes the given SQL conditions for those values that are present, with `and` before each. The function leaves out
- * the condition of an absent value. A condition such as "null or equal" would make PostgreSQL read every row. The
- * function appends the values to the list `values`. The character `?` in a condition stands for its value.
+ * the condition of an absent value, because a condition such as "null or equal" would make PostgreSQL read every row.
+ * The function appends the values to the list `values`. The character `?` in a condition stands for its value.
  */
 export const conditions = (
   values: unknown[],

@@ -23,8 +23,8 @@ export function connectionTo(databaseUrl: string, name: string, settings = '') {
 }
 
 /**
- * Creates a database connection for one caller. If the connection breaks, the next statement of the caller rejects.
- * Without a listener for errors, the break of an idle connection would end the whole process.
+ * Creates a database connection for one caller. If the connection breaks, the next statement of the caller rejects. A
+ * listener for errors prevents the break of an idle connection from ending the whole process.
  */
 export function singleConnection(settings: pg.ClientConfig): pg.Client {
   const client = new pg.Client(settings)

@@ -31,8 +31,8 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
   const client = singleConnection(connectionTo(databaseUrl, MIGRATOR))
   await client.connect()
   try {
-    // The migration turns the time limit of statements off. The settings of the database or its role may set a limit,
-    // but the build of an index can take hours.
+    // The migration turns the time limit of statements off, because the settings of the database or its role may set a
+    // limit, but the build of an index can take hours.
     await client.query('set statement_timeout = 0')
     await takeLock(client)
     await migrateQueue(databaseUrl)
@@ -54,8 +54,8 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
 }
 
 /**
- * Applies Graphile Worker's migrations on a pool of this service. Graphile Worker would remove the error listeners of
- * its own pool before the connection has closed.
+ * Applies Graphile Worker's migrations on a pool of this service, because Graphile Worker would remove the error
+ * listeners of its own pool before the connection has closed.
  */
 async function migrateQueue(databaseUrl: string): Promise<void> {
   const pool = createPool({ url: databaseUrl, size: 1, name: MIGRATOR, statementTimeoutMs: 0 })
@@ -112,8 +112,8 @@ async function applyOnline(client: pg.Client, text: string, name: string): Promi
 }
 
 /**
- * Drops the indexes of a migration whose earlier build was interrupted. PostgreSQL keeps such an index as invalid, and
- * `if not exists` would skip its build.
+ * Drops the indexes of a migration whose earlier build was interrupted, because PostgreSQL keeps such an index as
+ * invalid, and `if not exists` would skip its build.
  */
 async function dropHalfBuilt(client: pg.Client, text: string): Promise<void> {
   const { rows } = await client.query<{ name: string }>(
@@ -126,8 +126,8 @@ async function dropHalfBuilt(client: pg.Client, text: string): Promise<void> {
 }
 
 /**
- * Limits the milliseconds that a migration waits for a table lock. Meanwhile, every later SQL statement on the table
- * also waits.
+ * Limits the milliseconds that a migration waits for a table lock, because meanwhile, every later SQL statement on the
+ * table also waits.
  */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'

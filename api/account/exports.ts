@@ -11,8 +11,8 @@ import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
 /**
- * Sets the maximum duration of one export of a project's data, in milliseconds. During an export, its database snapshot
- * keeps the database from removing old rows.
+ * Sets the maximum duration of one export of a project's data, in milliseconds, because during an export, its database
+ * snapshot keeps the database from removing old rows.
  */
 const LIMIT_MS = 6 * 60 * 60_000
 /** Sets the interval in milliseconds at which a running export checks its platform key again. */

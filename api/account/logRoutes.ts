@@ -147,7 +147,9 @@ function toView(entry: AuditEntry) {
   }
 }
 
-/** Sets the maximum number of audit log entries that one call counts. A project may have millions of entries. */
+/**
+ * Sets the maximum number of audit log entries that one call counts, because a project may have millions of entries.
+ */
 const COUNTED_MAX = 100_000
 const Counts = t.Object({}, { additionalProperties: t.Integer() })
 const Stats = t.Object({

@@ -5,8 +5,8 @@ import { isGasWallet } from '../../sql/till/endpoints/seller.ts'
 import { badRequest } from '../http/errors.ts'
 
 /**
- * Refuses a pay-to address at which the seller's money would be lost. The request schema has already checked the syntax
- * of the pay-to address.
+ * Refuses a pay-to address at which the seller's money would be lost. The function does not check the syntax of the
+ * address, because the request schema has already done so.
  * @throws {ApiError} 400 for a pay-to address at which the money would be lost.
  */
 export async function checkPayTo(

@@ -45,8 +45,8 @@ const routes = ({ exports }: Services, collection: 'projects' | 'identities') =>
         'content-type': part.type,
         'content-disposition': `attachment; filename="project.${part.ending}"`,
       }
-      // A HEAD request gets no export. Nobody would read the body of its response, and the database snapshot would stay
-      // open.
+      // A HEAD request gets no export, because nobody would read the body of its response, and the database snapshot
+      // would stay open.
       if (request.method === 'HEAD') return new Response(null, { headers })
       const entry = { actor: platformActor(request, projectId), part: name }
       const taken = await exports.open(projectId, entry)

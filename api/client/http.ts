@@ -54,7 +54,10 @@ const BACK_OFF_MAX_MS = 8_000
  */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
-/** Lists the HTTP statuses after which a retry may succeed. Proxies return 502 and 504 while the service is down. */
+/**
+ * Lists the HTTP statuses after which a retry may succeed. For example, proxies return 502 and 504 while the service is
+ * down.
+ */
 const RETRIED = new Set([429, 502, 503, 504])
 
 /** Calls the operations of the API. */
@@ -254,8 +257,8 @@ function pathOf(template: string, { path = {}, query = {} }: Input): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name]
     if (value === undefined || value === '') throw new TypeError(`${name} must not be empty`)
-    // The URL parser treats "." and ".." as path steps even when they are percent-encoded. The call would then reach
-    // another path.
+    // The URL parser treats "." and ".." as path steps even when they are percent-encoded. Therefore the call would
+    // reach another path.
     if (value === '.' || value === '..') throw new TypeError(`${name} must not be "${value}"`)
     return encodeURIComponent(value)
   })

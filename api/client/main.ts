@@ -1,7 +1,7 @@
 // biome-ignore-all lint/performance/noBarrelFile: this is the entry point of a package
 /**
- * Exports everything of `purser-client` except the paywalls. Each web framework has a separate entry point of the
- * package with its paywall.
+ * Exports everything of `purser-client` except the paywalls, because each web framework has a separate entry point of
+ * the package with its paywall.
  */
 
 export type { CalendarEvent } from './calls/calendar.ts'

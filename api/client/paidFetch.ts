@@ -67,7 +67,10 @@ const WAIT_S = 40
 /** Lists the HTTP statuses of responses that have no body (Fetch Standard). */
 const NO_BODY = [101, 204, 205, 304]
 
-/** Sets how many milliseconds a purchase may take if the caller sets no limit. A payment is valid for 120 seconds. */
+/**
+ * Sets how many milliseconds a purchase may take if the caller sets no limit, because a payment is valid for 120
+ * seconds.
+ */
 const PURCHASE_MAX_MS = 180_000
 /**
  * Sets how many seconds before the end of a call's time limit the service must respond, so that its response can still

@@ -166,7 +166,10 @@ const Counts = {
   }),
 }
 
-/** Sets the maximum number of webhook deliveries that one call counts. A project may have millions of deliveries. */
+/**
+ * Sets the maximum number of webhook deliveries that one call counts, because a project may have millions of
+ * deliveries.
+ */
 export const COUNTED_MAX = 100_000
 
 export const statsOperation = operation({

@@ -56,8 +56,8 @@ export type EventFeed = {
  */
 const READ_AT_ONCE = { limit: 200, chars: 64 * 1024 }
 /**
- * Limits how many event streams and waiting calls a project may keep open. Each of them holds a connection of this
- * process.
+ * Limits how many event streams and waiting calls a project may keep open, because each of them holds a connection of
+ * this process.
  */
 const READERS_MAX = 1_000
 /**

@@ -75,7 +75,7 @@ export function replicaReads({
       primary.pool,
       writes.map(([projectId]) => projectId),
     )
-    // The project may have written again in the meantime. It then stays in `unrecorded`.
+    // If the project has written again in the meantime, it stays in `unrecorded`.
     for (const [projectId, write] of writes) {
       if (unrecorded.get(projectId) === write) unrecorded.delete(projectId)
     }

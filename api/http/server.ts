@@ -68,8 +68,8 @@ const SEARCH_TIMEOUT_MS = 3_000
 const POOL_PART = 5
 
 /**
- * Sets the maximum number of message reads that the service combines in one database query. A message takes up to some
- * megabytes, and all messages of one database query must fit into memory.
+ * Sets the maximum number of message reads that the service combines in one database query, because a message takes up
+ * to some megabytes, and all messages of one database query must fit into memory.
  */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 
@@ -143,8 +143,9 @@ export function startApi(
       : replicaReads({
           primary,
           replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
-          // Reads of a person at the console, and reads of a request that writes, go to the primary. A person must see
-          // each change at once, also a change by a link or an agent. A request that writes must see its own changes.
+          // Reads of a person at the console, and reads of a request that writes, go to the primary. There, a person
+          // sees each change at once, also a change by a link or an agent, and a request that writes sees its own
+          // changes.
           writtenTo: (request) => {
             const { session, writtenTo } = stateOf(request)
             return session === null && !mayWrite(request) ? writtenTo : UNREACHABLE
@@ -272,8 +273,8 @@ async function heldAnswer(
       // The processing time of the response counts even if the service then refuses the response for lack of memory,
       // because the work is already done.
       loopTime.countJson(reader, bytes.length)
-      // The memory of a response without a key is not counted. Callers without a key read only public documents, whose
-      // pages have a few megabytes at most.
+      // The memory of a response without a key is not counted, because callers without a key read only public
+      // documents, whose pages have a few megabytes at most.
       if (isStranger(request)) return Promise.resolve(new Uint8Array(bytes))
       return answers.body(reader.sharer, bytes.length, async () => bytes)
     })

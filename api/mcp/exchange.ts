@@ -17,8 +17,8 @@ export async function exchange(
   if (lacksVersion(body)) return versionMissing(body)
   const mcp = createMcpServer(connection)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  // The type cast is needed under exactOptionalPropertyTypes. The transport class of the MCP SDK does not satisfy the
-  // SDK's own interface.
+  // The type cast is needed under exactOptionalPropertyTypes, because the transport class of the MCP SDK does not
+  // satisfy the SDK's own interface.
   await mcp.connect(transport as Transport)
   try {
     const response = await transport.handleRequest(request, { parsedBody: body })
@@ -29,8 +29,8 @@ export async function exchange(
 }
 
 /**
- * Puts the answer to a batch into an array (JSON-RPC 2.0 §6). For a batch with a single call, the MCP SDK returns the
- * answer without an array.
+ * Puts the answer to a batch into an array (JSON-RPC 2.0 §6), because for a batch with a single call, the MCP SDK
+ * returns the answer without an array.
  */
 async function asList(response: Response): Promise<Response> {
   const text = await response.text()
@@ -38,8 +38,8 @@ async function asList(response: Response): Promise<Response> {
 }
 
 /**
- * Tells whether an `initialize` request names no MCP version. For such a request, the MCP SDK would return the code of
- * an internal error.
+ * Tells whether an `initialize` request names no MCP version, because for such a request, the MCP SDK would return the
+ * code of an internal error.
  */
 const lacksVersion = (body: object): boolean =>
   methodOf(body) === 'initialize' &&

@@ -22,7 +22,9 @@ const BATCH_MAX = 20
 /** Holds the error code for a request body that is not JSON (JSON-RPC 2.0 §5.1). */
 const PARSE_ERROR = -32_700
 
-/** Loads the MCP SDKs only at the first MCP request of a process. They cost 13 MB of memory and 0.1 s of CPU. */
+/**
+ * Loads the MCP SDKs only at the first MCP request of a process, because they cost 13 MB of memory and 0.1 s of CPU.
+ */
 const loadExchange = () => import('./exchange.ts')
 
 const Query = t.Object({
@@ -57,8 +59,8 @@ const DETAIL = {
 } as const
 
 /**
- * Refuses requests for MCP sessions only after the gate (the check of the API key). A host with a wrong key must get a
- * 401 first.
+ * Refuses requests for MCP sessions only after the gate (the check of the API key), because a host with a wrong key
+ * must get a 401 first.
  */
 function refuseSession(): never {
   throw new ApiError(405, 'method_not_allowed', 'MCP has no sessions here: use POST', {

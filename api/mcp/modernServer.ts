@@ -6,7 +6,9 @@ import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { afterOwner, type HeldCall, heldCalls, linkForOwner } from './ownerLink.ts'
 import { type Connection, callTool, instructionsFor, listedTools, serverInfo } from './server.ts'
 
-/** Lets a client cache the tool list for only one minute. The owner can change the scopes of an app at any time. */
+/**
+ * Lets a client cache the tool list for only one minute, because the owner can change the scopes of an app at any time.
+ */
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
 /**

@@ -13,8 +13,8 @@ import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
 /**
- * Sets how many milliseconds a browser waits at most until the service has read the client's metadata. A worker needs
- * at most 5 s to fetch them.
+ * Sets how many milliseconds a browser waits at most until the service has read the client's metadata, because a worker
+ * needs at most 5 s to fetch them.
  */
 const WAIT_MS = 8_000
 

@@ -13,7 +13,7 @@ import { answerOAuth } from './oauthError.ts'
 import { register } from './register.ts'
 import { fieldsOf, giveTokens, revoke } from './token.ts'
 
-/** Sets the maximum number of bytes of an OAuth request body. OAuth forms and registrations are small. */
+/** Sets the maximum number of bytes of an OAuth request body, because OAuth forms and registrations are small. */
 const BODY_MAX_BYTES = 8 * 1024
 
 const Form = t.Array(t.Tuple([t.String(), t.String()]))

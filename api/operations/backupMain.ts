@@ -25,8 +25,8 @@ const COMPANIONS = ['postgres-password', 'devnet.state']
 async function backUp(): Promise<void> {
   const config = parseConfig(process.env, [])
   const target = readTarget(process.argv[2])
-  // The name of the unfinished folder is random. Two backups that run at the same time, even on two machines, must not
-  // write to the same folder.
+  // The name of the unfinished folder is random, because two backups that run at the same time, even on two machines,
+  // must not write to the same folder.
   const draft = `${target}.${randomUUID()}.partial`
   await mkdir(dirname(target), { recursive: true })
   await deleteAbandoned(target)

@@ -24,7 +24,7 @@ export async function startProcess(
 ): Promise<ReadyProcess> {
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd: ROOT,
-    // A child process opens no health port. The supervisor process reports the health of all parts on one port.
+    // A child process opens no health port, because the supervisor process reports the health of all parts on one port.
     env: { ...env, HEALTH_PORT: undefined },
     // A child process writes its log to stderr, because stdout is for the welcome text. It exchanges messages with this
     // process over the fourth stream.
@@ -35,8 +35,8 @@ export async function startProcess(
   })
   const ended = new Promise<string>((resolve) => {
     child.once('exit', (code, signal) => resolve(`${name} ended (${signal ?? `exit ${code}`})`))
-    // The code also listens for `error`. A process that cannot be started, for example during an update of the program,
-    // causes no event `exit`.
+    // The code also listens for `error`, because a process that cannot be started, for example during an update of the
+    // program, causes no event `exit`.
     child.on('error', ({ message }) => {
       if (child.pid === undefined) resolve(`${name} could not start: ${message}`)
     })

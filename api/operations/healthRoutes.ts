@@ -21,8 +21,8 @@ const Asked = t.Object({
 })
 
 /**
- * Limits the age in milliseconds of a worker's report on the RPC node. Payment workers report every two seconds, and a
- * slow RPC node delays the report by its time-out.
+ * Limits the age in milliseconds of a worker's report on the RPC node, because payment workers report every two
+ * seconds, and a slow RPC node delays the report by its time-out.
  */
 const RPC_REPORT_MAX_AGE_MS = 15_000
 

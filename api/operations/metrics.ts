@@ -170,8 +170,8 @@ export function createMetrics({
     help: 'Payments that this process refused because a limit of the day was reached',
     registers,
   })
-  // The metrics that every process reports have a separate registry. In the response, all values of a metric must stand
-  // together.
+  // The metrics that every process reports have a separate registry, because in the response, all values of a metric
+  // must stand together.
   const ownRegistry = new Registry()
   const blobRequest = measureBlobs(ownRegistry)
   const eventLoop = measureEventLoop(ownRegistry)

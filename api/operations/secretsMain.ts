@@ -89,8 +89,8 @@ function unitFiles(folder: string, values: Secrets): [file: string, text: string
 }
 
 /**
- * Returns the SQL that creates the database and raises its limit on connections. All parts on one machine need about
- * 200 connections, but PostgreSQL allows 100 by default.
+ * Returns the SQL that creates the database and raises its limit on connections, because all parts on one machine need
+ * about 200 connections, but PostgreSQL allows 100 by default.
  */
 const databaseSql = (password: string): string =>
   [

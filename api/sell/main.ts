@@ -19,8 +19,8 @@ import { createSellProxy } from './sellProxy.ts'
 const PORT = '4402'
 const TIMEOUT_S = '60'
 /**
- * Sets for how many seconds a client's connection may be idle. Bun's default of 10 s would cut off slow responses. Bun
- * allows no higher value than this one.
+ * Sets for how many seconds a client's connection may be idle. The value is the highest that Bun allows, because Bun's
+ * default of 10 s would cut off slow responses.
  */
 const IDLE_TIMEOUT_S = 255
 /**

@@ -10,8 +10,8 @@ import { normalEncoding } from '../../shared/http/normalUrl.ts'
 export class PathError extends Error {}
 
 /**
- * Matches a percent-encoded slash, backslash, percent sign or control character. The server behind the proxy might
- * decode it a second time.
+ * Matches a percent-encoded slash, backslash, percent sign or control character, because the server behind the proxy
+ * might decode it a second time.
  */
 const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 

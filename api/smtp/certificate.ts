@@ -21,8 +21,8 @@ const WATCH_MS = 10_000
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   const cert = read('SMTP_TLS_CERT_FILE', certFile)
   const key = read('SMTP_TLS_KEY_FILE', keyFile)
-  // The code checks the PEM texts before their use. A TLS context would accept invalid PEM and then fail at every
-  // handshake.
+  // The code checks the PEM texts before their use, because a TLS context would accept invalid PEM and then fail at
+  // every handshake.
   const parsed = parse('SMTP_TLS_CERT_FILE', 'a certificate', () => new X509Certificate(cert))
   const privateKey = parse('SMTP_TLS_KEY_FILE', 'a private key', () => createPrivateKey(key))
   if (!parsed.checkPrivateKey(privateKey)) {
@@ -63,8 +63,8 @@ export function watchCertificate(
       use(readCertificate(files))
       log.info('a renewed certificate is in use')
     } catch (error) {
-      // A renewal replaces the files of the certificate and of the private key one after the other. For a moment, the
-      // private key may not match the certificate.
+      // A renewal replaces the files of the certificate and of the private key one after the other. Therefore, for a
+      // moment, the private key may not match the certificate.
       log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
     }
   }

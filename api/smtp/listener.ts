@@ -43,8 +43,8 @@ export const PATIENCE = {
   /** Holds the maximum duration of an HTTP request from a mail service. */
   requestMs: 10 * 60_000,
   /**
-   * Sets for how many milliseconds after SIGTERM the listener waits for a message that is still arriving. The sender of
-   * an incomplete message sends it again later.
+   * Sets for how many milliseconds after SIGTERM the listener waits for a message that is still arriving, because the
+   * sender of an incomplete message sends it again later.
    */
   closeMs: 5_000,
 }

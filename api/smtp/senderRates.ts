@@ -2,7 +2,7 @@ import { networkSharers, type Sharer } from './sharers.ts'
 
 const MINUTE_MS = 60_000
 /**
- * Sets the maximum number of unknown recipients that one network may name in ten minutes. A client that guesses
+ * Sets the maximum number of unknown recipients that one network may name in ten minutes, because a client that guesses
  * addresses needs thousands of guesses to find an existing address.
  */
 const UNKNOWN_MAX = 100

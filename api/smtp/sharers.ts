@@ -1,6 +1,8 @@
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
-/** Sets how many times the limit of a /64 network a /48 network may use. One IPv6 client can own a whole /48. */
+/**
+ * Sets how many times the limit of a /64 network a /48 network may use, because one IPv6 client can own a whole /48.
+ */
 const WIDE_FACTOR = 4
 
 /** Describes a party that shares the listener: a network, or an inbox that gets mail from a mail service. */

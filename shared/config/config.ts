@@ -27,8 +27,9 @@ export const withoutEmpty = (env: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
 
 /**
- * Sets how many times higher the facilitator's limit on requests per minute is than the general limit. A sale takes two
- * calls to the facilitator. If the second call got 429 after the seller's work, the seller would lose the sale.
+ * Sets how many times higher the facilitator's limit on requests per minute is than the general limit, because a sale
+ * takes two calls to the facilitator. If the second call got 429 after the seller's work, the seller would lose the
+ * sale.
  */
 const FACILITATOR_FACTOR = 6
 /**

@@ -18,8 +18,8 @@ export type SeenCertificate = {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /**
- * Sets how many days before the expiry of a certificate the doctor (the service's self-check) warns. A working renewal
- * replaces a certificate 30 days before its expiry.
+ * Sets how many days before the expiry of a certificate the doctor (the service's self-check) warns, because a working
+ * renewal replaces a certificate 30 days before its expiry.
  */
 const DAYS_WARNING = 14
 const NAMES_MAX = 3

@@ -112,8 +112,8 @@ export function judgeToken(network: UsdcNetwork, token: TokenFacts): Finding {
 }
 
 /**
- * Judges whether the chain node knows past states of the chain. A reorganisation may move a payment to another block,
- * and the service finds this block only in past states.
+ * Judges whether the chain node knows past states of the chain, because a reorganisation may move a payment to another
+ * block, and the service finds this block only in past states.
  */
 export const judgeOldState = (blocks: number, isKnown: boolean): Finding =>
   isKnown

@@ -2,8 +2,8 @@ import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
 /**
- * Sets the minimum length of a secret that the doctor's report (the result of the self-check) hides. A shorter text
- * could occur in the report by chance.
+ * Sets the minimum length of a secret that the doctor's report (the result of the self-check) hides, because a shorter
+ * text could occur in the report by chance.
  */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'

@@ -1,8 +1,8 @@
 import { domainToASCII } from 'node:url'
 
 /**
- * Sets the maximum number of characters of an address. RFC 5321 §4.5.3.1.3 allows 256 octets for a path, which is an
- * address in angle brackets.
+ * Sets the maximum number of characters of an address, because RFC 5321 §4.5.3.1.3 allows 256 octets for a path, which
+ * is an address in angle brackets.
  */
 export const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64

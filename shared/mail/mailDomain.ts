@@ -131,8 +131,8 @@ export function verdictOf(
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /**
- * Sets for how long required DNS records may be missing before a domain's verification fails. A DNS outage of one night
- * must not make the verification fail.
+ * Sets for how long required DNS records may be missing before a domain's verification fails, because a DNS outage of
+ * one night must not make the verification fail.
  */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS

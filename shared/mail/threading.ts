@@ -11,7 +11,7 @@ const REFERENCES_MAX = 200
  * because a page of the API holds the identifiers of hundreds of messages in memory.
  */
 const REFERENCES_MAX_LENGTH = 16_000
-/** Sets the maximum number of characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
+/** Sets the maximum number of characters of a Message-ID, because RFC 5322 §2.1.1 limits a line to 998 characters. */
 const MESSAGE_ID_MAX_LENGTH = 998
 /**
  * Matches a Message-ID of RFC 5322 §3.6.4, lenient for real mail: one `@`, and no brackets, white space or controls.

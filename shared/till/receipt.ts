@@ -159,7 +159,7 @@ export function verifyReceipt({
 
 function verified(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
   if (signature.length !== 64) return false
-  // The signature check follows RFC 8032 instead of ZIP 215. ZIP 215 would accept altered encodings that are equivalent
-  // to a valid signature.
+  // The signature check follows RFC 8032 instead of ZIP 215, because ZIP 215 would accept altered encodings that are
+  // equivalent to a valid signature.
   return verify(signature, utf8ToBytes(text), publicKey, { zip215: false })
 }

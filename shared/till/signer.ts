@@ -22,8 +22,8 @@ const secp256k1 = loadSecp256k1()
 
 function loadSecp256k1(): Secp256k1 | null {
   try {
-    // The code loads the native build of the package secp256k1 directly. The package's main file would silently use
-    // slower JavaScript if the native build were missing.
+    // The code loads the native build of the package secp256k1 directly, because the package's main file would silently
+    // use slower JavaScript if the native build were missing.
     return require('secp256k1/bindings.js')
   } catch {
     return null

@@ -15,8 +15,8 @@ export const OFFER_RECEIPT = 'offer-receipt'
 export const PAYMENT_IDENTIFIER = 'payment-identifier'
 
 /**
- * Sets the maximum number of characters of the header `PAYMENT-REQUIRED`. A proxy accepted a 402 response with a header
- * of 2,996 bytes, and refused one with 3,564 bytes (coinbase/cdp-sdk #759).
+ * Sets the maximum number of characters of the header `PAYMENT-REQUIRED`, because a proxy accepted a 402 response with
+ * a header of 2,996 bytes, and refused one with 3,564 bytes (coinbase/cdp-sdk #759).
  */
 const PAYMENT_REQUIRED_CHARS_MAX = 2990
 

@@ -172,8 +172,8 @@ function checkObject(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new CredentialInputError(`${name} must be a JSON object`)
   }
-  // The function checks the nesting of a credential's data first. On very deep nesting, JSON.stringify and PostgreSQL
-  // would fail.
+  // The function checks the nesting of a credential's data first, because on very deep nesting, JSON.stringify and
+  // PostgreSQL would fail.
   if (isDeeperThan(value, DEPTH_MAX)) {
     throw new CredentialInputError(`${name} must not nest deeper than ${DEPTH_MAX} levels`)
   }

@@ -66,8 +66,8 @@ export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): str
       const filledName = fill(name, () => [`a name of the ${kind}`], encodeURIComponent)
       if (rest.length === 0) return filledName
       const value = rest.join('=')
-      // A query value with a semicolon must not contain a secret. Some servers read a semicolon as the separator of two
-      // query parameters.
+      // A query value with a semicolon must not contain a secret, because some servers read a semicolon as the
+      // separator of two query parameters.
       const place = value.includes(';') ? `a ${kind} with a semicolon` : pairPlace(kind, name)
       return `${filledName}=${fill(value, () => [place], encodeURIComponent)}`
     })

@@ -13,7 +13,7 @@ import { NeedleSearch, type Range } from './needleSearch.ts'
 
 /** Holds the text that replaces a secret in a masked text. */
 const MASK = '[masked]'
-/** Sets the length of the shortest masked secret. A shorter text can occur in any longer text by chance. */
+/** Sets the length of the shortest masked secret, because a shorter text can occur in any longer text by chance. */
 export const SECRET_MIN_LENGTH = 3
 
 /** Sets the maximum number of nested layers of encoding that the masker searches for secrets. */

@@ -6,7 +6,10 @@ import { mayStand } from './placement.ts'
 import { totpCode } from './totp.ts'
 
 export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
-/** Sets the maximum number of characters of a placeholder's value. A longer value does not fit into an HTTP header. */
+/**
+ * Sets the maximum number of characters of a placeholder's value, because a longer value does not fit into an HTTP
+ * header.
+ */
 export const VALUE_MAX_LENGTH = 8_192
 /**
  * Sets the minimum length of a secret that the masker hides in a response although the request did not contain it.

@@ -5,7 +5,10 @@ import { type CredentialData, CredentialInputError } from './credential.ts'
 export const ENCODINGS = ['utf8', 'base64', 'hex'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
-/** Sets the smallest number of bytes of an HMAC key. An attacker could guess a shorter HMAC key from one signature. */
+/**
+ * Sets the smallest number of bytes of an HMAC key, because an attacker could guess a shorter HMAC key from one
+ * signature.
+ */
 export const HMAC_KEY_MIN_BYTES = 16
 const SEED_BYTES = 32
 /**

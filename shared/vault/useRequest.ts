@@ -60,8 +60,8 @@ const OWN_HEADERS = new Set([
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
   // With a header such as Accept-Encoding, a caller could ask for a response encoding that the masker cannot decode.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // With a range header, a caller could request a part of the response that begins or ends inside a secret. The masker
-  // would not find such a part of a secret.
+  // With a range header, a caller could request a part of the response that begins or ends inside a secret, and the
+  // masker would not find such a part of a secret.
   ...['range', 'request-range', 'if-range'],
   // With conditional and digest headers, a caller could test guesses about the masked parts of the response (RFC 9110
   // §13.1, RFC 9530).
@@ -74,8 +74,8 @@ const OWN_HEADERS = new Set([
 ])
 
 /**
- * Lists the headers by which the service reads the body. A server could read `Content_Type` as `Content-Type`, and then
- * parse the body in another way than the service.
+ * Lists the headers by which the service reads the body, because a server could read `Content_Type` as `Content-Type`,
+ * and then parse the body in another way than the service.
  */
 const BODY_HEADERS = new Set(['content-type', 'content-encoding'])
 

@@ -44,8 +44,8 @@ export type Blobs = {
  */
 export const OWN_AT_ONCE = 3
 /**
- * Sets the maximum number of mail contents in memory at once. A content has up to 35 MB, and the object store may be
- * slow.
+ * Sets the maximum number of mail contents in memory at once, because a content has up to 35 MB, and the object store
+ * may be slow.
  */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 

@@ -5,7 +5,10 @@ import { LostObjectError, sha256 } from './sealedBlob.ts'
 
 export type Direction = 'store' | 'database'
 
-/** Sets the maximum number of mail contents that move at the same time. Each of them takes up to 35 MB of memory. */
+/**
+ * Sets the maximum number of mail contents that move at the same time, because each of them takes up to 35 MB of
+ * memory.
+ */
 const AT_ONCE = 4
 /** Sets the maximum number of database rows that one SQL statement of the move reads. */
 const WALK = 2_000

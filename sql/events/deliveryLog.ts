@@ -210,7 +210,7 @@ export async function findDelivery(
 }
 
 /**
- * Limits how many of the latest attempts of a webhook delivery the service shows. Replays can add any number of
+ * Limits how many of the latest attempts of a webhook delivery the service shows, because replays can add any number of
  * attempts.
  */
 const ATTEMPTS_SHOWN = 100

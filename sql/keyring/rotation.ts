@@ -12,8 +12,8 @@ import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 
 /**
- * Sets the maximum number of data keys that one transaction encrypts again. A concurrent writer waits for the end of
- * this transaction, which takes some milliseconds.
+ * Sets the maximum number of data keys that one transaction encrypts again, because a concurrent writer waits for the
+ * end of this transaction, which takes some milliseconds.
  */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50

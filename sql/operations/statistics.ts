@@ -46,7 +46,7 @@ export async function countJobs(db: Queryable): Promise<JobCount[]> {
   }))
 }
 
-/** Limits the number of projects with a gas metric. Each project is a separate time series. */
+/** Limits the number of projects with a gas metric, because each project is a separate time series. */
 const GAS_PROJECTS_MAX = 20
 
 const BLOBS_COUNTED = 10_000

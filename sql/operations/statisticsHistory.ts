@@ -27,8 +27,8 @@ export type Minute = Counts & {
 
 const HISTORY_MINUTES = 60
 /**
- * Sets how many seconds after the end of a minute the service counts it. Late transactions of the minute commit in this
- * time.
+ * Sets how many seconds after the end of a minute the service counts it, because late transactions of the minute commit
+ * in this time.
  */
 const SETTLING_S = 5
 const RETENTION = '2 days'

@@ -6,7 +6,7 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
-/** Limits the number of a project's live mandates (spending limits). Each payment locks all of them. */
+/** Limits the number of a project's live mandates (spending limits), because each payment locks all of them. */
 export const MANDATES_MAX = 100
 
 /** Lists the periods in UTC for which a mandate (an owner's spending limit) may limit the sum of the payments. */

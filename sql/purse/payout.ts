@@ -17,7 +17,7 @@ import { chainOf, order } from './transferOut.ts'
 
 /** Sets the time after which a new payout address of the owner becomes valid. */
 const PAYOUT_WAIT = '24 hours'
-/** Sets the smallest amount of an automatic transfer, 0.01 USDC. A smaller transfer is not worth its gas. */
+/** Sets the smallest amount of an automatic transfer, 0.01 USDC, because a smaller transfer is not worth its gas. */
 const LEAST_ATOMIC = 10_000n
 
 /**

@@ -2,8 +2,8 @@
 import type { Queryable } from '../db.ts'
 
 /**
- * Sets the smallest amount that counts as money of a purse, one cent. Anybody could send a smaller amount to prevent
- * the deletion of a project.
+ * Sets the smallest amount that counts as money of a purse, one cent, because anybody could send a smaller amount to
+ * prevent the deletion of a project.
  */
 const KEPT_ATOMIC = 10_000n
 

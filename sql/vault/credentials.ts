@@ -121,16 +121,16 @@ async function narrowedContent(
 ): Promise<CredentialContent | null> {
   if (isNew || (reveal === 'agent' && !isBounded)) return { ...DEFAULT_BOUNDS, ...given }
   const present = boundsOf((await readVersion(db, row, version))!)
-  // The code computes the default bounds (limits on use) again. Another credential type or another metadata.uri has
-  // other default bounds.
+  // The code computes the default bounds (limits on use) again, because another credential type or another metadata.uri
+  // has other default bounds.
   const content = { ...present, ...given }
   return areWithin(effectiveBounds(content), present) ? content : null
 }
 
 /**
  * Tells whether API keys could not read the secret before a change, or cannot read it after the change. For such a
- * secret, every new version counts as a rotation. A comparison of the old and the new secret would reveal to a caller
- * whether a guess was right.
+ * secret, every new version counts as a rotation, because a comparison of the old and the new secret would reveal to a
+ * caller whether a guess was right.
  */
 export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
   credentials.some(({ reveal }) => reveal === 'owner')

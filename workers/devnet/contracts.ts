@@ -69,8 +69,8 @@ const NO_PROXY = { proxy: false } as RequestInit
  */
 const STATE_MAX_BYTES = 1024 * 1024 * 1024
 /**
- * Limits the milliseconds of one request to anvil. On a busy machine, anvil took longer to return a state of 12 MB than
- * viem's own limit of ten seconds.
+ * Limits the milliseconds of one request to anvil, because on a busy machine, anvil took longer to return a state of 12
+ * MB than viem's own limit of ten seconds.
  */
 const REQUEST_MAX_MS = 60_000
 

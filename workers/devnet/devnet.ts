@@ -150,8 +150,8 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--chain-id', String(CHAIN_ID)],
     // The cache path in the command line of an anvil process also tells later which state file the process serves.
     ['--cache-path', `${stateFile}.cache`],
-    // anvil accepts requests of at most 2 MB by default. After some thousand payments, the chain state of the devnet is
-    // larger than this limit.
+    // anvil accepts requests of at most 2 MB by default, but after some thousand payments, the chain state of the
+    // devnet is larger than this limit.
     ['--no-request-size-limit'],
   ].flat()
   // anvil gets an empty environment, because FOUNDRY_* and ANVIL_* variables would change the chain.

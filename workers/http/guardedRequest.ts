@@ -128,9 +128,9 @@ class BlockedError extends Error {
 }
 
 /**
- * Looks up a host name with c-ares, which reads /etc/hosts too. The usual lookup of the runtime blocks a thread, and
- * there are as many threads as processors. With that lookup, four host names whose name server never answers stopped
- * the lookups of all projects.
+ * Looks up a host name with c-ares, which reads /etc/hosts too, because the usual lookup of the runtime blocks a
+ * thread, and there are as many threads as processors. With that lookup, four host names whose name server never
+ * answers stopped the lookups of all projects.
  */
 const systemResolve: Resolve = (hostname, answer) => {
   Bun.dns.lookup(hostname, { backend: 'c-ares' }).then(
@@ -184,7 +184,7 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
       ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
       ...headers,
     },
-    // A reused connection skips the lookup hook. Its address was checked when the connection was opened.
+    // A reused connection skips the lookup hook, because its address was checked when the connection was opened.
     ...(kept === undefined
       ? { agent: false }
       : { agent: isSecure ? kept.by.https : kept.by.http, owner: kept.owner }),

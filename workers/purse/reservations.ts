@@ -4,8 +4,8 @@ import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { type Reserved, reserve, type Wanted } from '../../sql/purse/purchases/reserve.ts'
 
 /**
- * Limits how many payments one database transaction signs. The transaction locks the purse (the wallet of a project)
- * for some 2 ms for each payment.
+ * Limits how many payments one database transaction signs, because the transaction locks the purse (the wallet of a
+ * project) for some 2 ms for each payment.
  */
 const GROUP_MAX = 50
 

@@ -68,8 +68,8 @@ const WEBHOOK_LIMITS: LaneLimits = {
 }
 
 /**
- * Sets the limits of the lanes (queues for one receiver) for mail. Sending a mail takes about a second, whereas a
- * webhook takes a tenth of a second. A mail host that hangs may hang for minutes.
+ * Sets the limits of the lanes (queues for one receiver) for mail, because sending a mail takes about a second, whereas
+ * a webhook takes a tenth of a second. A mail host that hangs may hang for minutes.
  */
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
@@ -82,8 +82,8 @@ export const MAIL_LIMITS: LaneLimits = {
 }
 
 /**
- * Sets the limits of the lanes (queues for one receiver) for purchases. A seller that settles a payment on the chain
- * needs some seconds for its response. A lane belongs to one project and one seller.
+ * Sets the limits of the lanes (queues for one receiver) for purchases, because a seller that settles a payment on the
+ * chain needs some seconds for its response. A lane belongs to one project and one seller.
  */
 export const PURSE_LIMITS: LaneLimits = {
   laneCap: 64,

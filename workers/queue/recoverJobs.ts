@@ -9,8 +9,8 @@ import type { JobsInHand } from './jobsInHand.ts'
 import type { WatchedOperations } from './operations.ts'
 
 /**
- * Sets the milliseconds without a job fetch after which a worker pool counts as stuck while the database responds. A
- * healthy pool polls for jobs at least every second.
+ * Sets the milliseconds without a job fetch after which a worker pool counts as stuck while the database responds,
+ * because a healthy pool polls for jobs at least every second.
  */
 const STUCK_AFTER_MS = 8_000
 

@@ -1,6 +1,6 @@
 /**
- * Stores the last payment offers of the service. A paywall needs an offer for the payer even while the service refuses
- * its calls.
+ * Stores the last payment offers of the service, because a paywall needs an offer for the payer even while the service
+ * refuses its calls.
  */
 import type { Challenge } from '../calls/payments.ts'
 import type { Purser } from '../purser.ts'

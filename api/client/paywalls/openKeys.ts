@@ -31,7 +31,7 @@ export class OpenKeys {
     return { idempotencyKey, isNew: true }
   }
 
-  /** Forgets the key of a paid request. The request is sold, or the service has granted nothing for it. */
+  /** Forgets the key of a paid request that is sold, or for which the service has granted nothing. */
   drop(request: string): void {
     this.#keys.delete(request)
   }

@@ -95,8 +95,8 @@ export class PaidAnswers<Answer> {
       if (!isOpen) return false
       isOpen = false
       end(ended)
-      // When the paywall drops a stored response, it replaces the old promise by a promise without a response. The old
-      // promise would keep the response in memory.
+      // When the paywall drops a stored response, it replaces the old promise by a promise without a response, because
+      // the old promise would keep the response in memory.
       entry.ended = Promise.resolve({ kind: 'spent' })
       return this.#entries.get(key) === entry
     }

@@ -73,8 +73,8 @@ const NO_CREDENTIAL = new Set([
   'payment-authorization',
   'idempotency-key',
   'x-idempotency-key',
-  // The list contains the session id. MCP gives each connection another session id, and forbids its use as proof of the
-  // caller.
+  // The list contains the session id, because MCP gives each connection another session id, and forbids its use as
+  // proof of the caller.
   'mcp-session-id',
   'sec-websocket-key',
   'sec-fetch-user',

@@ -12,7 +12,9 @@ const REMOVED =
 
 const REMOVED_ATTRIBUTE = /^(on|href$|xlink:|srcset|ping|background|poster|action|formaction)/
 
-/** Sets the style of a mail in a frame. Mails expect dark text on a white page, even when the console is dark. */
+/**
+ * Sets the style of a mail in a frame, because mails expect dark text on a white page, even when the console is dark.
+ */
 const PAGE_STYLE =
   'html{color-scheme:light}body{margin:12px;background:#fff;color:#111;font:15px/1.5 system-ui,sans-serif;' +
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'

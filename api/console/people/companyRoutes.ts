@@ -25,8 +25,8 @@ import { limitSignIns } from './limitSignIns.ts'
 import { signedIn } from './sessionRoutes.ts'
 
 /**
- * Sets the maximum wait for one step of a sign-in with the company's identity provider. A step makes two requests, and
- * the provider has five seconds for each.
+ * Sets the maximum wait for one step of a sign-in with the company's identity provider, because a step makes two
+ * requests, and the provider has five seconds for each.
  */
 const WAIT_MS = 12_000
 const RETRY_S = 2

@@ -15,7 +15,7 @@ const PER_MINUTE_WIDE = 60
 
 /**
  * Limits how often a network may begin a sign-in by a mail, by a passkey challenge, or by a visit to the company's
- * identity provider. These requests need no authentication.
+ * identity provider, because these requests need no authentication.
  * @throws {ApiError} 429 if the network exceeds the limit of sign-ins.
  */
 export async function limitSignIns(services: Services, request: Request): Promise<void> {

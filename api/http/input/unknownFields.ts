@@ -3,8 +3,8 @@ import { nearestName } from '../../../shared/nearestName.ts'
 import { type ApiError, badRequest } from '../errors.ts'
 
 /**
- * Limits how many characters of an unknown field name an error message shows. The caller chooses the length of the
- * name.
+ * Limits how many characters of an unknown field name an error message shows, because the caller chooses the length of
+ * the name.
  */
 const SHOWN_CHARS = 64
 

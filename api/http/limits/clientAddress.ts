@@ -33,7 +33,9 @@ export function createClientAddress(trustedProxies: string[]): ClientAddress {
   }
 }
 
-/** Removes the prefix of an IPv4-mapped address. A dual-stack socket shows an IPv4 address as ::ffff:a.b.c.d. */
+/**
+ * Removes the prefix of an IPv4-mapped address, because a dual-stack socket shows an IPv4 address as ::ffff:a.b.c.d.
+ */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
 
 /** Matches an IPv4 address with or without a port, or an IPv6 address in brackets. */

@@ -28,8 +28,8 @@ const RETRY_S = 2
 type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: () => void }
 
 /**
- * Shares the memory for large contents, such as original mails and attachments, between projects. A client that reads
- * slowly or not at all keeps a content in memory. Without a limit, 27 such connections of one key would end the
+ * Shares the memory for large contents, such as original mails and attachments, between projects, because a client that
+ * reads slowly or not at all keeps a content in memory. Without a limit, 27 such connections of one key would end the
  * process.
  */
 export class HeldAnswers {

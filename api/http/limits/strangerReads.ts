@@ -5,8 +5,8 @@ import type { Searches } from './searches.ts'
 
 const WAITING_PER_NETWORK = 5
 /**
- * Sets the maximum wait and duration of a read in milliseconds. A read takes 6 s at most, and may first wait 5 s for
- * its turn among the searches of projects.
+ * Sets the maximum wait and duration of a read in milliseconds, because a read takes 6 s at most, and may first wait 5
+ * s for its turn among the searches of projects.
  */
 const WAIT_MAX_MS = 15_000
 

@@ -145,8 +145,8 @@ const isCalendar = ({ filename, contentType }: Attachment): boolean =>
 const SNIFFED_BYTES = 1024
 
 /**
- * Tells whether the bytes of a file begin a calendar (RFC 5545 §3.4). Some mail programs decide by the bytes. UTF-16
- * has a null byte beside each letter.
+ * Tells whether the bytes of a file begin a calendar (RFC 5545 §3.4), because some mail programs decide by the bytes.
+ * The function removes null bytes, because UTF-16 has one beside each letter.
  */
 const beginsCalendar = (bytes: Buffer): boolean =>
   /^[^\S\n]*BEGIN:VCALENDAR/im.test(

@@ -295,7 +295,8 @@ function plain(local: string, fault: Error): string {
 }
 
 /**
- * Returns the given time if its year has four digits. A calendar file cannot contain a longer year (RFC 5545 §3.3.4).
+ * Returns the given time if its year has four digits, because a calendar file cannot contain a longer year (RFC 5545
+ * §3.3.4).
  */
 function inFourDigits(local: string, fault: Error): string {
   if (/^[1-9]\d{3}-/.test(local)) return local

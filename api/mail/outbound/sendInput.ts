@@ -63,8 +63,8 @@ const Html = t.Optional(
 
 const ATTACHMENTS_MAX = 50
 /**
- * Sets the maximum number of bytes of all attachments of a message together. Base64 makes them a third larger, and most
- * mail hosts accept messages of up to 35 MB.
+ * Sets the maximum number of bytes of all attachments of a message together, because Base64 makes them a third larger,
+ * and most mail hosts accept messages of up to 35 MB.
  */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
 /** Returns how many characters a given number of bytes takes in base64 (RFC 4648 §4). */

@@ -129,8 +129,8 @@ const waitForCode = defineTool({
 })
 
 /**
- * Sets the maximum number of bytes of an attachment in the result of an MCP tool. Base64 turns three bytes into four
- * characters, which take space in the context of the language model.
+ * Sets the maximum number of bytes of an attachment in the result of an MCP tool, because Base64 turns three bytes into
+ * four characters, which take space in the context of the language model.
  */
 const ATTACHMENT_MAX_BYTES = 256 * 1024
 /** Sets the maximum number of characters of an attachment's text in the result of one tool call. */

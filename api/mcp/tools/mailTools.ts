@@ -55,8 +55,8 @@ export const SENDS = {
 } as const
 
 /**
- * Sets the maximum number of characters of a mail's body in a list. Fifty whole mails would fill a language model's
- * context.
+ * Sets the maximum number of characters of a mail's body in a list, because fifty whole mails would fill a language
+ * model's context.
  */
 const LIST_BODY_MAX_CHARS = 1_000
 

@@ -42,8 +42,8 @@ function textOf(bought: Static<typeof PurchaseSchema>): string {
 }
 
 /**
- * Limits the characters of a base64 body in a tool result. A host passes the whole result to its model, which cannot
- * read base64.
+ * Limits the characters of a base64 body in a tool result, because a host passes the whole result to its model, which
+ * cannot read base64.
  */
 const BASE64_MAX_CHARS = 64 * 1024
 

@@ -84,8 +84,8 @@ export type Tool = ToolSpecification<TObject> & {
 }
 
 /**
- * Turns a single text into an array with one element. Language models often write one label or address without an
- * array.
+ * Turns a single text into an array with one element, because language models often write one label or address without
+ * an array.
  */
 function withLists({ properties }: TObject, args: unknown): unknown {
   if (typeof args !== 'object' || args === null) return args
@@ -124,8 +124,8 @@ const unknownArgument = ({ properties }: TObject, args: unknown): string | undef
   Object.keys(args as object).find((name) => !Object.hasOwn(properties, name))
 
 /**
- * Returns a text that names the invalid argument and lists all arguments. A language model must be able to correct its
- * call from this text alone.
+ * Returns a text that names the invalid argument and lists all arguments, because a language model must be able to
+ * correct its call from this text alone.
  */
 function describeFault(input: TObject, args: unknown, fault: ValueError): string {
   const names = Object.keys(input.properties)
@@ -134,7 +134,8 @@ function describeFault(input: TObject, args: unknown, fault: ValueError): string
     names.length === 0
       ? 'This tool takes no arguments'
       : `Arguments: ${names.map((name) => (required.includes(name) ? `${name} (required)` : name)).join(', ')}`
-  // The error names an unknown argument before a missing one. A misspelt name is the usual cause of a missing argument.
+  // The error names an unknown argument before a missing one, because a misspelt name is the usual cause of a missing
+  // argument.
   const unknown = unknownArgument(input, args)
   if (unknown !== undefined) return `${unknown} is not an argument of this tool. ${takes}`
   const missing = fault.type === ValueErrorType.ObjectRequiredProperty ? ', and it is missing' : ''

@@ -14,7 +14,7 @@ import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
 /** Sets the maximum number of bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
-/** Limits how many large requests of one inbound key wait. Each of them keeps a connection and disk space. */
+/** Limits how many large requests of one inbound key wait, because each of them keeps a connection and disk space. */
 const WAITING_MAX = 10
 /** Sets the size in bytes up to which a request does not wait for its turn. */
 const SMALL_BYTES = 1024 * 1024

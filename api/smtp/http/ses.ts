@@ -22,15 +22,17 @@ import { enterLargeMail } from './largeMailTurn.ts'
 import { readBody, slices } from './readBody.ts'
 import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 
-/** Sets the maximum number of bytes of a message from Amazon SNS. Amazon SNS sends messages of at most 256 KB. */
+/**
+ * Sets the maximum number of bytes of a message from Amazon SNS, because Amazon SNS sends messages of at most 256 KB.
+ */
 const JSON_MAX_BYTES = 512 * 1024
 /** Limits how many mails from the S3 bucket are in memory at once. */
 const OBJECTS_AT_ONCE = 4
 const CERTIFICATE_MAX_BYTES = 16 * 1024
 const FETCH_MS = 5_000
 /**
- * Limits the number of SNS certificates that the service caches. Each region has one certificate, which SNS changes
- * about once a year.
+ * Limits the number of SNS certificates that the service caches, because each region has one certificate, which SNS
+ * changes about once a year.
  */
 const CERTIFICATES_MAX = 20
 

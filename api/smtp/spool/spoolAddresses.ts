@@ -1,8 +1,8 @@
 import type { Database } from 'bun:sqlite'
 
 /**
- * Sets the maximum number of inbox addresses that the process keeps in memory. Each look-up in the spool's file would
- * take locks and read the file's header.
+ * Sets the maximum number of inbox addresses that the process keeps in memory, because each look-up in the spool's file
+ * would take locks and read the file's header.
  */
 const KNOWN_MAX = 10_000
 

@@ -9,7 +9,9 @@ import { operation } from '../../http/operation.ts'
 import { widestNetwork } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Sets for how many seconds caches may keep the public keys. Clients learn of a key rotation within this time. */
+/**
+ * Sets for how many seconds caches may keep the public keys, so that clients learn of a key rotation within this time.
+ */
 const CACHE_CONTROL = 'public, max-age=60'
 
 const RESOURCES_MAX = 1_000

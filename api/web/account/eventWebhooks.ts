@@ -170,7 +170,7 @@ const change = (path: string, one: EventWebhook, refresh: () => Promise<void>): 
     body: fields(one, 'Pending deliveries keep their URL.'),
     act: async (form) => {
       const { url, events } = read(form)
-      // The form sends only changed fields. The agent may have changed other fields since the form opened.
+      // The form sends only changed fields, because the agent may have changed other fields since the form opened.
       const body = {
         ...(url === one.url ? {} : { url }),
         ...(events.toSorted().join() === one.events.toSorted().join() ? {} : { events }),

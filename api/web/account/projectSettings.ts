@@ -134,7 +134,8 @@ const changeStorage = (project: Project): void => {
     ),
     act: async (form) => {
       const text = String(form.get('megabytes') ?? '').trim()
-      // The form sends only a changed text. An unchanged text may be rounded, or may be the default of the service.
+      // The form sends only a changed text, because an unchanged text may be rounded, or may be the default of the
+      // service.
       if (text === shown) return
       const storageBytes = text === '' ? null : Number(text) * MB
       await change(project, { limits: { storageBytes } }, 'Storage changed')

@@ -96,8 +96,8 @@ function show(made: HTMLDialogElement): void {
   })
   document.body.append(made)
   made.showModal()
-  // The toast messages move into the dialog. Screen readers ignore live regions (announced texts) behind a modal
-  // dialog.
+  // The toast messages move into the dialog, because screen readers ignore live regions (announced texts) behind a
+  // modal dialog.
   made.append(toasts)
 }
 

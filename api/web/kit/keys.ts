@@ -52,7 +52,7 @@ function step(main: HTMLElement, by: 1 | -1): void {
   const inSight = rows.findIndex((row) => row.getBoundingClientRect().bottom > 0)
   const row = rows[at === -1 ? inSight : at + by]
   if (row === undefined) {
-    // The next row is not loaded yet. The code scrolls the list, which loads further rows.
+    // The next row is not loaded yet, so the code scrolls the list, which loads further rows.
     rows[at]?.scrollIntoView({ block: by === 1 ? 'start' : 'end' })
     return
   }

@@ -133,8 +133,8 @@ export function liveList<Name extends string, Item>(options: {
   const shown: LiveList = live({
     signal,
     ...(everyMs === undefined ? {} : { everyMs }),
-    // At each poll, the console loads all shown pages again. New entries at the top of the list shift the boundaries of
-    // the pages.
+    // At each poll, the console loads all shown pages again, because new entries at the top of the list shift the
+    // boundaries of the pages.
     load: async (watching) => {
       const { items, next } = await readPages<Name, Item>(options, { pages, watching })
       return { items, hasMore: next !== null && pages < PAGES_MAX }

@@ -56,7 +56,7 @@ export function troubleOf(form: HTMLFormElement, id: string) {
 function describe(described: HTMLElement, id: string): () => void {
   const before = described.getAttribute('aria-describedby')
   described.setAttribute('aria-describedby', before === null ? id : `${before} ${id}`)
-  // A fieldset gets no attribute aria-invalid. WAI-ARIA does not allow it on an element with the role `group`.
+  // A fieldset gets no attribute aria-invalid, because WAI-ARIA does not allow it on an element with the role `group`.
   if (!described.matches('fieldset')) described.ariaInvalid = 'true'
   return () => {
     described.ariaInvalid = null

@@ -263,7 +263,7 @@ export const copyButton = (
     options,
   )
 
-/** Draws the icon of the copy button as SVG. The fonts of many machines lack a copy symbol. */
+/** Draws the icon of the copy button as SVG, because the fonts of many machines lack a copy symbol. */
 const copyIcon = (): SVGSVGElement =>
   svg(
     'svg',

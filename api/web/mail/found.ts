@@ -35,8 +35,8 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
 }
 
 /**
- * Shows a link in a message. The console shows the address of a password-reset link only after a click. Anyone who sees
- * it can take over the account.
+ * Shows a link in a message. The console shows the address of a password-reset link only after a click, because anyone
+ * who sees it can take over the account.
  */
 function linkItem({ href, text, purpose, sensitive }: NonNullable<SingleMessage['links']>[number]) {
   const address = h('div', {})

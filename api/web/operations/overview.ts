@@ -17,7 +17,7 @@ const POOLS: readonly [string, string][] = [
   ['vault', 'Vault'],
   ['purse', 'Purse'],
 ]
-/** Sets after how many seconds a report on the chain is outdated. Payment workers report every few seconds. */
+/** Sets after how many seconds a report on the chain is outdated, because payment workers report every few seconds. */
 const RPC_STALE_S = 60
 
 /** Lists the periods that the overview can show. The text `parts` tells how each period is divided. */
@@ -31,8 +31,8 @@ const RANGES: readonly (readonly [range: string, label: string, parts: string])[
 /** Shows the figures of the whole service for one period, which the address of the page names. */
 export const overview: Screen = ({ signal, query }) => {
   const [range, label, parts] = RANGES.find(([name]) => name === query.get('range')) ?? RANGES[0]!
-  // The code reverses the sign. The service counts a time zone in minutes east of UTC, but browsers count minutes west
-  // of UTC.
+  // The code reverses the sign, because the service counts a time zone in minutes east of UTC, but browsers count
+  // minutes west of UTC.
   const zoneMinutes = String(-new Date().getTimezoneOffset())
   const wanted = new URLSearchParams({ range, zoneMinutes })
   return [

@@ -135,7 +135,7 @@ export const deliveries = ofProject('webhooks', async (project, { signal, query 
   return [stats.element, list.element]
 })
 
-/** Leaves the parameter `order` out of the request for the counts. The order of a list changes no count. */
+/** Leaves the parameter `order` out of the request for the counts, because the order of a list changes no count. */
 const wantedStats = ({ order: _, ...query }: Record<string, string>) => new URLSearchParams(query)
 
 const saying = (found: DeliveryStats): string =>

@@ -29,8 +29,8 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
         description: read('description') || null,
         webhookUrl: read('webhookUrl') || null,
       }
-      // The console sends only the changed fields. The seller may have changed other fields of the endpoint since the
-      // form opened.
+      // The console sends only the changed fields, because the seller may have changed other fields of the endpoint
+      // since the form opened.
       const changed = Object.entries(now).filter(
         ([name, value]) => (value ?? '') !== shown(one[name as keyof typeof now]),
       )

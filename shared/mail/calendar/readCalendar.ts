@@ -254,7 +254,10 @@ const linkFields = (event: ICAL.Component): string[] =>
   LINK_FIELDS.map((name) => String(event.getFirstPropertyValue(name) ?? ''))
 
 const NAME_MAX_LENGTH = 200
-/** Sets the maximum number of characters of an address. The database refuses an event with a longer stored address. */
+/**
+ * Sets the maximum number of characters of an address, because the database refuses an event with a longer stored
+ * address.
+ */
 const ADDRESS_MAX_LENGTH = 320
 
 /**

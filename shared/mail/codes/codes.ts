@@ -40,8 +40,8 @@ export type Code = {
 }
 
 /**
- * Sets the maximum number of characters of each mail part that `findCodes` reads. A one-time code is near the top of
- * its mail part.
+ * Sets the maximum number of characters of each mail part that `findCodes` reads, because a one-time code is near the
+ * top of its mail part.
  */
 const CODE_SCAN_CHARS = 20_000
 const LINES_MAX = 400

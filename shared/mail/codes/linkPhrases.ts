@@ -8,8 +8,8 @@ import { PASSWORD, VERIFY } from './linkStems.ts'
 const anyOf = (...stems: string[]): RegExp => new RegExp(stems.join('|'), 'u')
 
 /**
- * Sets the maximum length of a link text in which two ideas (such as mail and settings) tell the purpose. In a longer
- * text, the two ideas may belong to two sentences.
+ * Sets the maximum length of a link text in which two ideas (such as mail and settings) tell the purpose, because in a
+ * longer text, the two ideas may belong to two sentences.
  */
 const PHRASE_MAX_CHARS = 90
 

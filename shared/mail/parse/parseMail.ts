@@ -83,8 +83,8 @@ export type ParsedMail = {
 }
 
 /**
- * Sets the maximum number of characters of `text` and of `extractedText`. A page of the API holds several messages in
- * memory. A single text of 35 MB took 500 MB for each request.
+ * Sets the maximum number of characters of `text` and of `extractedText`, because a page of the API holds several
+ * messages in memory. A single text of 35 MB took 500 MB for each request.
  */
 const MAX_TEXT_LENGTH = 1_000_000
 const MAX_ADDRESSES = 1_000

@@ -10,7 +10,9 @@ import { HEADER_LABELS, type HeaderKind } from './words.ts'
  * with wrapped recipients.
  */
 export const MAX_HEADER_LINES = 14
-/** Sets the maximum number of characters of a header label such as `From`. No label in the word lists is longer. */
+/**
+ * Sets the maximum number of characters of a header label such as `From`, because no label in the word lists is longer.
+ */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
 /**

@@ -16,9 +16,9 @@ import {
 /** Sets the maximum number of terms in one search query. */
 const TERMS_MAX = 64
 /**
- * Sets the minimum number of characters of a prefix (such as begin*) in a search query. The constant PREFIXES_MAX
- * limits the number of prefixes. A search for a prefix reads every term that begins with it, and a short prefix may
- * begin very many terms.
+ * Sets the minimum number of characters of a prefix (such as begin*) in a search query, because a search reads every
+ * term with the prefix, and very many terms may have a short prefix. The constant PREFIXES_MAX limits the number of
+ * prefixes.
  */
 const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8

@@ -15,14 +15,14 @@ import { addressKey, parseAnyAddress } from '../address.ts'
  */
 const TEXT_MAX_CHARS = 256 * 1024
 /**
- * Sets the maximum number of search terms of a message. A PostgreSQL tsvector holds positions up to 16,383 and at most
- * 1 MB.
+ * Sets the maximum number of search terms of a message, because a PostgreSQL tsvector holds positions up to 16,383 and
+ * at most 1 MB.
  */
 const TERMS_MAX = 16_000
 const TERM_MAX_CHARS = 48
 /**
- * Sets the maximum number of positions of one search term in a message. Postgres keeps 255 positions per term and drops
- * later positions.
+ * Sets the maximum number of positions of one search term in a message, because Postgres keeps 255 positions per term
+ * and drops later positions.
  */
 const PLACES_MAX = 255
 /**

@@ -9,8 +9,8 @@
 import { leb128, readLeb128 } from './postings.ts'
 
 /**
- * Sets the maximum number of bytes of a block of search terms. PostgreSQL moves parts of a row with more than 2,032
- * bytes out of the page. A search term with longer postings has a separate block.
+ * Sets the maximum number of bytes of a block of search terms, because PostgreSQL moves parts of a row with more than
+ * 2,032 bytes out of the page. A search term with longer postings has a separate block.
  */
 const BLOCK_BYTES = 1_900
 

@@ -15,8 +15,8 @@ import { mayDecide } from '../people/people.ts'
 const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
- * Sets for how many seconds an app may exchange an already exchanged refresh token again. Responses get lost, and chat
- * hosts refresh tokens in parallel.
+ * Sets for how many seconds an app may exchange an already exchanged refresh token again, because responses get lost,
+ * and chat hosts refresh tokens in parallel.
  */
 const ROTATION_SECONDS = 60
 /**

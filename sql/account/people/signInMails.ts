@@ -1,6 +1,6 @@
 /**
- * Stores requests for a sign-in link by mail, even if no person has the email address. The response must not reveal
- * whether such a person exists.
+ * Stores requests for a sign-in link by mail, even if no person has the email address, because the response must not
+ * reveal whether such a person exists.
  */
 
 import { newSignInMailId } from '../../../shared/ids.ts'

@@ -142,7 +142,7 @@ export const MAIL_SECTIONS: readonly Section[] = [
     kind: 'attachmentText',
     from: 'attachment_texts x join messages m on m.row = x.message_row',
     order: { 'x.message_row': 'bigint', 'x.attachment_id': 'text' },
-    // The export leaves out unread attachments here. The row of their message already holds their state.
+    // The export leaves out unread attachments here, because the row of their message already holds their state.
     condition: `and x.state = 'ready'`,
     // A page holds only four rows, because the texts of one attachment can have a million characters.
     page: 4,

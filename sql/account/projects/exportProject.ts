@@ -6,8 +6,8 @@ import { type ExportedRow, exportRows } from './exportRows.ts'
 import { findProject, type Project } from './projects.ts'
 
 /**
- * Sets the maximum number of project exports that run at once in all processes together. Each export holds a database
- * snapshot, which makes PostgreSQL keep old row versions.
+ * Sets the maximum number of project exports that run at once in all processes together, because each export holds a
+ * database snapshot, which makes PostgreSQL keep old row versions.
  */
 export const EXPORTS_MAX = 4
 /**
@@ -52,7 +52,8 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // PostgreSQL ends a transaction that stays idle too long, and closes its connection. The rollback then fails.
+    // PostgreSQL ends a transaction that stays idle too long, and closes its connection, so that the rollback then
+    // fails.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,
@@ -79,8 +80,8 @@ export async function openExport(
       outcome: 'ok',
     } as const
     await writeAudit(pool, entry.actor, exported)
-    // The function also writes an entry into the audit log of the organization. This entry stays when the audit log of
-    // the project is deleted with the project.
+    // The function also writes an entry into the audit log of the organization, because this entry stays when the audit
+    // log of the project is deleted with the project.
     await writeAudit(pool, { ...entry.actor, projectId: ORGANIZATION }, exported)
     return {
       project,

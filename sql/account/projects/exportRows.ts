@@ -51,7 +51,8 @@ export function pageOf(section: Section): string {
 }
 
 /**
- * Selects a page of messages. The SQL limits the bytes of a page. A page of the largest messages would have gigabytes.
+ * Selects a page of messages. The SQL limits the bytes of a page, because a page of the largest messages would have
+ * gigabytes.
  */
 const MESSAGE_PAGE = `
   with page as (

@@ -7,16 +7,16 @@ export const SECTIONS: readonly Section[] = [
   ...MAIL_SECTIONS,
   {
     kind: 'credential',
-    // The export of credentials leaves out ciphertexts and data keys. The holder of a platform key must never get a
-    // secret.
+    // The export of credentials leaves out ciphertexts and data keys, because the holder of a platform key must never
+    // get a secret.
     from: `credentials x join lateral (
       select json_agg(json_build_object('version', v.version, 'type', v.type, 'metadata', v.metadata,
         'allowedHosts', v.allowed_hosts, 'allowedMethods', v.allowed_methods, 'allowedPaths', v.allowed_paths,
         'placement', v.placement, 'expiresAt', v.expires_at, 'createdAt', v.created_at)
         order by v.version) as list
       from credential_versions v where v.credential_row = x.row) versions on true`,
-    // A page holds only 20 credentials. Ten versions of one credential can have half a megabyte of metadata and bounds
-    // (limits on use).
+    // A page holds only 20 credentials, because ten versions of one credential can have half a megabyte of metadata and
+    // bounds (limits on use).
     page: 20,
     order: byAge('created_at'),
     fields: {

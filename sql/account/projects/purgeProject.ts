@@ -5,8 +5,8 @@ import { addJob, hasNoJob } from '../../queue/jobs.ts'
 import { RATE_WINDOWS } from '../keys/rateWindows.ts'
 
 /**
- * Sets the maximum number of rows of a deleted project that one transaction deletes. The deletion of a large inbox must
- * not hold locks for minutes.
+ * Sets the maximum number of rows of a deleted project that one transaction deletes, because the deletion of a large
+ * inbox must not hold locks for minutes.
  */
 const PURGE_BATCH = 1_000
 /**

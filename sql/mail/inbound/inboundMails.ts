@@ -46,8 +46,8 @@ export type SpooledMail = {
 }
 
 /**
- * Sets the number of bytes above which a mail gets its own parse job. A large mail would delay the other mails of a
- * batch. All mails in the object store are larger than BATCHED_BYTES.
+ * Sets the number of bytes above which a mail gets its own parse job, because a large mail would delay the other mails
+ * of a batch. All mails in the object store are larger than BATCHED_BYTES.
  */
 export const BATCHED_BYTES = BLOB_BYTES
 

@@ -20,8 +20,8 @@ export async function listHtmlMessages(
 export type InlineImage = { contentId: string; contentType: string; bytes: Buffer }
 
 /**
- * Sets the maximum number of characters of the HTML of a mail that the console draws. HTML of six million characters
- * blocked the process for five seconds.
+ * Sets the maximum number of characters of the HTML of a mail that the console draws, because HTML of six million
+ * characters blocked the process for five seconds.
  */
 export const DRAWN_HTML_MAX_CHARS = 500_000
 /** Sets the maximum number of bytes of the inline images of one message together. */

@@ -26,8 +26,8 @@ const CLAIM_SECONDS = 120
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
 /**
- * Sets how many seconds after the scheduled time of a mail the job reads its attachments. The service sends the mail at
- * about the scheduled time.
+ * Sets how many seconds after the scheduled time of a mail the job reads its attachments, because the service sends the
+ * mail at about the scheduled time.
  */
 const SCHEDULED_SECONDS = 1
 

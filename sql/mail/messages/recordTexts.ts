@@ -106,8 +106,8 @@ const recordTogether = (pool: Pool, projectId: string, outcomes: readonly TextOu
         await describe(db, messageRow)
         await queueSearchable(db, projectId, messageRow)
       }
-      // The function records the events at the end of the transaction. `recordEvents` keeps the project's event stream
-      // locked until the commit.
+      // The function records the events at the end of the transaction, because `recordEvents` keeps the project's event
+      // stream locked until the commit.
       await recordEvents(db, await eventsOf(db, messageRow, { found, files: progress.files }))
     }
     return isLast
@@ -177,8 +177,8 @@ async function recordFound(
 }
 
 /**
- * Counts the code points of a text. The PostgreSQL function `substr` also counts code points when it reads a page of
- * the text.
+ * Counts the code points of a text, because the PostgreSQL function `substr` also counts code points when it reads a
+ * page of the text.
  */
 function charsOf(text: string): number {
   let chars = 0

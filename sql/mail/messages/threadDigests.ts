@@ -10,7 +10,7 @@ export type ThreadDigest = {
   unread: boolean
 }
 
-/** Limits how many messages of a thread the summary reads. A thread can have any number of messages. */
+/** Limits how many messages of a thread the summary reads, because a thread can have any number of messages. */
 const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160
 

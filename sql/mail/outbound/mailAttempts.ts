@@ -106,7 +106,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
   )
   await db.query({
     name: 'record-recipients',
-    // The SQL keeps the state `bounced`. Another transaction can record a bounce before this update.
+    // The SQL keeps the state `bounced`, because another transaction can record a bounce before this update.
     text: `
       update outbound_recipients r set
         state = case o.state when 'postponed' then r.state else o.state end,
@@ -251,8 +251,8 @@ export function requeueLostMail(pool: Pool): Promise<number> {
          and ${hasNoJob("'send_mail:' || o.message_row")}
        order by o.next_attempt_at limit ${LOST_BATCH} for no key update skip locked`,
     )
-    // Another process may have queued the mail again since the first statement began. A second job would send the mail
-    // twice.
+    // Another process may have queued the mail again since the first statement began, and a second job would send the
+    // mail twice.
     const { rows: lost } = await db.query<{ message_row: string }>(
       `select r.message_row from unnest($1::bigint[]) r (message_row)
        where ${hasNoJob("'send_mail:' || r.message_row")}`,

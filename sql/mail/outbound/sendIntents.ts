@@ -110,6 +110,6 @@ export async function findSent(
 ): Promise<{ requestHash: Buffer; sent: AcceptedMessage & { answer: object } } | null> {
   const found = await findIdempotent(db, { projectId, operation: OPERATION, key })
   if (found === null || found.result === null) return null
-  // A response that an earlier version stored has no status. Its `status` becomes `queued`.
+  // A response that an earlier version stored has no status, so its `status` becomes `queued`.
   return { requestHash: found.requestHash, sent: { status: 'queued', ...JSON.parse(found.result) } }
 }

@@ -74,7 +74,7 @@ export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[])
   )
   for (const { project_id: projectId, own_event: change } of changes) {
     if (await undoOwnEvent(db, projectId, change)) continue
-    // A later unsent mail has changed the event again. The end of that mail must not bring this change back.
+    // A later unsent mail has changed the event again, so the end of that mail must not bring this change back.
     await db.query(
       `update outbound_mails o set own_event = jsonb_set(o.own_event, '{before}', $4::jsonb) from messages m
        where o.project_id = $1 and o.own_event is not null and o.own_event ->> 'uid' = $2

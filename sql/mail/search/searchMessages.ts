@@ -32,8 +32,8 @@ type FoundRow = MessageRow & { found: number }
 
 async function readSmall(pool: Pool, search: MessageSearch): Promise<FoundRow[]> {
   const { rows } = await pool.query<FoundRow>(
-    // The SQL text contains the page limit as a number. With an SQL parameter, the PostgreSQL planner would expect a
-    // tenth of the inbox as the result, and would sort all these messages.
+    // The SQL text contains the page limit as a number, because with an SQL parameter, the PostgreSQL planner would
+    // expect a tenth of the inbox as the result, and would sort all these messages.
     `with page as (
        select row, created_at, text_bytes from messages where ${FITS} and search @@ $4::tsquery
        order by created_at desc, row desc limit ${search.limit + 1}

@@ -108,8 +108,8 @@ export async function readWords(
 }
 
 /**
- * Limits the number of search blocks that a query reads for one prefix to about 250 KB. A sender can write millions of
- * words with the same prefix.
+ * Limits the number of search blocks that a query reads for one prefix to about 250 KB, because a sender can write
+ * millions of words with the same prefix.
  */
 const BEGINNING_BLOCKS = 128
 
@@ -127,8 +127,8 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // Every word that begins with a prefix sorts before the prefix followed by the byte 0xff. This byte never occurs in
-    // UTF-8.
+    // Every word that begins with a prefix sorts before the prefix followed by the byte 0xff, because this byte never
+    // occurs in UTF-8.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)

@@ -27,7 +27,7 @@ import { type SignedPayment, storeSigned } from './storeSigned.ts'
  * final block that proves their end, which may come a quarter of an hour later.
  */
 export const COLLECTABLE_MAX = 2_000
-/** Limits the open payments of a purse, including expired ones. Each new payment adds up all of them. */
+/** Limits the open payments of a purse, including expired ones, because each new payment adds up all of them. */
 export const OPEN_MAX = 20_000
 
 /** Gives the reason why the owner must approve a payment. */

@@ -31,8 +31,8 @@ export type Refund = {
 }
 
 /**
- * Limits the refunds of one payment. The operator pays the gas of each refund out of a purse, and tiny refunds would
- * cost the seller nothing.
+ * Limits the refunds of one payment, because the operator pays the gas of each refund out of a purse, and tiny refunds
+ * would cost the seller nothing.
  */
 export const REFUNDS_MAX = 20
 

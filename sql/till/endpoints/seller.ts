@@ -77,7 +77,7 @@ export type Sale = {
  */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
-  // The query reads equal items of `wanted` only once. Many concurrent payments may be for the same resource.
+  // The query reads equal items of `wanted` only once, because many concurrent payments may be for the same resource.
   const distinct = [...new Map(wanted.map((sale) => [keyOf(sale), sale])).values()]
   const { rows } = await db.query<
     SellerColumns & {

@@ -220,8 +220,8 @@ function withDeadline(lookUp: LookUp, totalMs: number, signal: AbortSignal): DNS
     try {
       return await Promise.race([lookUp(name, type) as ReturnType<DNSResolver>, late])
     } catch (error) {
-      // For SPF, mailauth treats an unknown error as the answer that the record does not exist. RFC 7208 §2.6.6 demands
-      // temperror.
+      // For SPF, mailauth treats an unknown error as the answer that the record does not exist, but RFC 7208 §2.6.6
+      // demands temperror.
       throw ABSENT.includes((error as { code?: string }).code ?? '') ? error : silence(name)
     } finally {
       clearTimeout(timer)

@@ -15,8 +15,8 @@ import type { ReadReport } from './reportMain.ts'
  */
 const LIMITS: ChildLimits = { timeMaxMs: 5_000, memoryMaxBytes: 512 * 1024 * 1024 }
 /**
- * Limits how many attached files of one report mail are read. RFC 7489 and RFC 8460 require one attached file for each
- * report mail.
+ * Limits how many attached files of one report mail are read, because RFC 7489 and RFC 8460 require one attached file
+ * for each report mail.
  */
 const FILES_MAX = 3
 

@@ -27,8 +27,8 @@ const BASE_BYTES = 4 * 1024
  */
 const SMALL_BYTES = 64 * 1024
 /**
- * Limits how many inboxes store their messages in separate transactions at the same time. Each inbox with a separate
- * transaction takes a database connection.
+ * Limits how many inboxes store their messages in separate transactions at the same time, because each inbox with a
+ * separate transaction takes a database connection.
  */
 const INBOXES_AT_ONCE = 8
 

@@ -38,8 +38,8 @@ const TOKEN_ABI = parseAbi([
   'function decimals() view returns (uint8)',
 ])
 /**
- * Sets how many old blocks a chain node must keep. Base makes a block every two seconds, and a block is final after
- * some 20 minutes. Until a block is final, the service looks up payments in old blocks.
+ * Sets how many old blocks a chain node must keep, because the service looks up payments in old blocks until they are
+ * final. Base makes a block every two seconds, and a block is final after some 20 minutes.
  */
 const OLD_BLOCKS = 600
 /**

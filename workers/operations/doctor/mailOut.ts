@@ -44,7 +44,7 @@ const NAMES_MAX = 4
  */
 const WALK_MAX = 8
 const REPORT_PLACES_MAX = 4
-/** Sets the size of a mail that receivers should accept. Attachments of 25 MB become 35 MB in base64. */
+/** Sets the size of a mail that receivers should accept, because attachments of 25 MB become 35 MB in base64. */
 const MAIL_BYTES_MAX = 35 * 1024 * 1024
 
 /** Examines whether other hosts accept the mail of this service. */

@@ -37,8 +37,8 @@ export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(add
  */
 const ACCOUNT_GAS = 160_000n
 /**
- * Limits the gas of a USDC transfer from a wallet contract. The wallet contract runs its own code, and can use up gas
- * at the operator's expense.
+ * Limits the gas of a USDC transfer from a wallet contract, because the wallet contract runs its own code, and can use
+ * up gas at the operator's expense.
  */
 const CONTRACT_GAS = 500_000n
 /**

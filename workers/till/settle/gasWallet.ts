@@ -29,7 +29,7 @@ const FEE_MAX_WEI = 100_000_000_000n
  */
 const BASE_FEE_MARGIN = 2n
 /**
- * Sets by how much a replacement transaction raises the fee: a quarter. Nodes require at least 10 %.
+ * Sets by how much a replacement transaction raises the fee: a quarter, because nodes require at least 10 %.
  */
 const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n

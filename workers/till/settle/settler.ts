@@ -68,8 +68,8 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   const reverted = await findReverted(chain, here)
   const ended = new Set([...expired, ...reverted.keys()])
   const fresh = here.filter((payment) => !sent.has(payment.id) && !ended.has(payment))
-  // Payments that can be sent go first. A payer can make the end of a failed payment slow, and many such payments must
-  // not delay the payments of others.
+  // Payments that can be sent go first, because a payer can make the end of a failed payment slow, and many such
+  // payments must not delay the payments of others.
   try {
     if (fresh.length > 0) await sendFresh(chain, fresh)
   } catch (error) {

@@ -55,8 +55,8 @@ export async function watchForReorganisation(
   memory.lastNumber = newest.number
   if (!memory.suspicious) return
   const { gone, isUnclear } = await examineAll(chain)
-  // If the transaction of a payment is found again, the count of polls without it returns to zero. Only consecutive
-  // polls prove that the transaction is lost.
+  // If the transaction of a payment is found again, the count of polls without it returns to zero, because only
+  // consecutive polls prove that the transaction is lost.
   memory.goneLooks = new Map(
     gone.map(({ paymentId }) => [paymentId, (memory.goneLooks.get(paymentId) ?? 0) + 1]),
   )

@@ -160,8 +160,8 @@ async function findEarlier(
   try {
     return await findEvent(chain, payment, range)
   } catch (error) {
-    // A payment whose authorization was used earlier is refused, even if the earlier transaction is not found. The hash
-    // of that transaction only explains the refusal.
+    // A payment whose authorization was used earlier is refused, even if the earlier transaction is not found, because
+    // the hash of that transaction only explains the refusal.
     if (error instanceof RpcTrouble) return null
     throw error
   }

@@ -120,8 +120,8 @@ export function filterBar(
             'aria-label': filter.label,
             autocomplete: 'off',
             'data-keep': `filter ${filter.name}`,
-            // An emptied search field takes effect at once. The browser's own button that empties a search field does
-            // not submit the form.
+            // An emptied search field takes effect at once, because the browser's own button that empties a search
+            // field does not submit the form.
             on: { input: ({ target }) => (target as HTMLInputElement).value === '' && apply() },
           }),
           h('button', { type: 'submit', class: 'button' }, 'Search'),

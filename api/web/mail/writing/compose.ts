@@ -91,7 +91,7 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       class: 'compose',
       on: {
         input: () => keeper.changed(),
-        // Only Ctrl+Enter sends the mail. With Enter alone, the user could send an unfinished mail by accident.
+        // Only Ctrl+Enter sends the mail, because with Enter alone, the user could send an unfinished mail by accident.
         keydown: (event) => {
           if (event.key !== 'Enter') return
           const isMeant = event.ctrlKey || event.metaKey
@@ -150,8 +150,8 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       return () => toast(ENDS[deliveryStatus ?? ''] ?? 'Accepted; Outgoing shows its delivery')
     },
     leaving: async () => {
-      // The dialog first waits for a running send request. While the service sends the mail, the user can neither keep
-      // nor delete its draft.
+      // The dialog first waits for a running send request, because while the service sends the mail, the user can
+      // neither keep nor delete its draft.
       const isSent = await sending?.then(
         () => true,
         () => false,

@@ -8,8 +8,8 @@ import { DocumentError } from '../document.ts'
 const ELEMENTS_MAX = 2_000_000
 const DEPTH_MAX = 256
 /**
- * Sets the maximum number of characters of an XML attribute's value. The readers of office files use only names,
- * numbers and addresses, which are shorter.
+ * Sets the maximum number of characters of an XML attribute's value, because the readers of office files use only
+ * names, numbers and addresses, which are shorter.
  */
 const VALUE_MAX_CHARS = 4_000
 

@@ -5,8 +5,8 @@ import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 /** Sets the maximum number of files of one zip archive that the zip reader indexes by name. */
 const ENTRIES_MAX = 10_000
 /**
- * Sets the maximum number of unpacked bytes of all files in a zip archive together. Packed text usually has a tenth of
- * its size, but a zip bomb has a thousandth.
+ * Sets the maximum number of unpacked bytes of all files in a zip archive together, because packed text usually has a
+ * tenth of its size, but a zip bomb has a thousandth.
  */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024
 /** Holds the offsets of fields in the records of a zip archive (APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7). */

@@ -5,8 +5,8 @@ import type { Run } from './pdfRuns.ts'
  */
 const SAME_LINE = 0.45
 /**
- * Sets the maximum number of lines above a table cell that may belong to the same row. A neighbouring cell of the row
- * may have several lines.
+ * Sets the maximum number of lines above a table cell that may belong to the same row, because a neighbouring cell of
+ * the row may have several lines.
  */
 const LINES_BACK = 8
 /**

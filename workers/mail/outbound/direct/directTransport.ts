@@ -42,8 +42,8 @@ const SMTP_PORT = 25
  */
 const TIMEOUTS = { connectMs: 30_000, greetingMs: 60_000 }
 /**
- * Limits the time of a whole SMTP connection. A mail host that keeps sending single bytes resets the other time limits
- * again and again.
+ * Limits the time of a whole SMTP connection, because a mail host that keeps sending single bytes resets the other time
+ * limits again and again.
  */
 const CONNECTION_MAX_MS = 20 * 60_000
 /**

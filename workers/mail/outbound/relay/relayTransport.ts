@@ -25,8 +25,8 @@ const CONNECTIONS_MAX = 5
  */
 const OWN_CONNECTIONS_MAX = 2
 /**
- * Limits how long the service keeps idle connections. A firewall may forget an idle connection, and the next mail on
- * this connection would then wait for REPLY_TIMEOUT_MS.
+ * Limits how long the service keeps idle connections, because a firewall may forget an idle connection, and the next
+ * mail on this connection would then wait for REPLY_TIMEOUT_MS.
  */
 const IDLE_MAX_MS = 30_000
 const CONNECT_TIMEOUT_MS = 20_000
