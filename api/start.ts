@@ -16,7 +16,8 @@ import { welcome } from './operations/welcome.ts'
 
 /**
  * Names the entry file and the command-line arguments of each part of the service. Payments have separate worker
- * processes. In a shared process, a payment would wait while a worker processes bytes from unauthenticated senders.
+ * processes, because in a shared process, a payment would wait while a worker processes bytes from unauthenticated
+ * senders.
  */
 const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],

@@ -131,7 +131,7 @@ type Parts = {
 
 /**
  * Creates the settings and the tools that the runners of this process need. The code of each runner is loaded only if
- * the runner starts. The code of the other runners would cost a process up to 35 MB and 0.3 s of CPU.
+ * the runner starts, because the code of the other runners would cost a process up to 35 MB and 0.3 s of CPU.
  */
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config

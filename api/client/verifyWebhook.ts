@@ -66,8 +66,8 @@ async function isSignedBy(
   signature: Uint8Array<ArrayBuffer>,
   bytes: Uint8Array,
 ): Promise<boolean> {
-  // The function refuses an empty webhook secret. An unset environment variable would become such a secret, and anyone
-  // could sign a delivery with it.
+  // The function refuses an empty webhook secret, because an unset environment variable would become such a secret, and
+  // anyone could sign a delivery with it.
   if (secret === '') throw new TypeError('secret must not be empty')
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }

@@ -15,7 +15,10 @@ import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 
-/** Names a header that the console page sends with every request. A form or an image on another site cannot send it. */
+/**
+ * Names a header that the console page sends with every request, and that a form or an image on another site cannot
+ * send.
+ */
 const HEADER = 'x-purser-console'
 
 /** Returns the session of an admitted console request. */
@@ -71,7 +74,7 @@ function isOwnOrigin(origin: string, host: string | null, baseUrl: string): bool
   return origin === new URL(baseUrl).origin || new URL(origin).host === host
 }
 
-/** Returns the name of the session cookie. Browsers accept the prefix `__Secure-` only over TLS. */
+/** Returns the name of the session cookie, because browsers accept the prefix `__Secure-` only over TLS. */
 const cookieName = (baseUrl: string): string =>
   isSecure(baseUrl) ? '__Secure-purser_session' : 'purser_session'
 

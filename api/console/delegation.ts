@@ -146,8 +146,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
 type Made = { subject: string; detail?: string }
 
 /**
- * Reads the id of a new object from the response for the audit log. The request that creates the object does not
- * contain the id. The audit log does not copy secrets from the response.
+ * Reads the id of a new object from the response for the audit log, because the request that creates the object does
+ * not contain the id. The audit log does not copy secrets from the response.
  */
 const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
   'email_rule.create': ({ id, type, scope, value }) => ({

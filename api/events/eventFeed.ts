@@ -284,7 +284,7 @@ async function findBegin(
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
   // If a restored backup lacks the last event that the client knows, the client continues with the events after the
-  // time of this event. The client has seen no newer event.
+  // time of this event, because the client has seen no newer event.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

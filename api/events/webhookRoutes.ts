@@ -182,8 +182,8 @@ async function list({ pool }: Services, request: Request, query: Static<typeof P
   const { scopes } = identityOf(request)
   const webhooks = page.map((webhook) => {
     const isAllowed = webhook.events.every((type) => scopes.includes(EVENT_SCOPES[type]))
-    // An API key without the scopes for all events of a webhook sees only the origin of the webhook's URL. The path or
-    // the query is often a secret of the receiver.
+    // An API key without the scopes for all events of a webhook sees only the origin of the webhook's URL, because the
+    // path or the query is often a secret of the receiver.
     return isAllowed ? toView(webhook) : { ...toView(webhook), url: new URL(webhook.url).origin }
   })
   return { webhooks, count: page.length, ...next }

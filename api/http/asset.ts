@@ -37,7 +37,7 @@ const PACK: Record<Encoding, (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuff
   gzip: async (bytes) => new Uint8Array(await promisify(gzip)(bytes)),
 }
 
-/** Matches the media types of files that are worth compressing. Picture formats are already compressed. */
+/** Matches the media types of files that are worth compressing, because picture formats are already compressed. */
 const PACKABLE = /^(?:text\/|image\/svg\+xml|application\/json)/
 
 /**

@@ -95,7 +95,7 @@ export const isUnavailable = (error: unknown): boolean =>
 
 /**
  * Turns a thrown error into the error that the API client sees. Only an ApiError tells the client more than the request
- * id. A stack trace, an SQL text or a path would help an attacker.
+ * id, because a stack trace, an SQL text or a path would help an attacker.
  */
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error

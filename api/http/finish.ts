@@ -48,7 +48,7 @@ export function finish(
   const { headers } = response
   headers.set('x-request-id', state.requestId)
   headers.set('x-content-type-options', 'nosniff')
-  // Caches may not store an error of a public route. From a shared cache, the error would reach other clients.
+  // Caches may not store an error of a public route, because from a shared cache, the error would reach other clients.
   if (state.route?.access !== 'public' || response.status >= 400) {
     headers.set('cache-control', 'no-store')
   }

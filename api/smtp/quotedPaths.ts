@@ -8,8 +8,8 @@ type Connection = {
 }
 
 /**
- * Matches an SMTP path with a quoted local part (RFC 5321 §4.1.2). The SMTP library would end the path at the first
- * space, even within quotes.
+ * Matches an SMTP path with a quoted local part (RFC 5321 §4.1.2), because the SMTP library would end the path at the
+ * first space, even within quotes.
  */
 const QUOTED_PATH = /^(mail from|rcpt to)\s*:\s*<("[^"\\<>@]{1,62}"@[^\s<>@]{1,253})>/i
 const STAND_IN = 'quoted@example.com'

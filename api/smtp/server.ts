@@ -150,7 +150,7 @@ export async function startSmtp(
             patience: options.patience,
           },
         )
-  // The start waits only briefly for the first report to the database. The listener accepts mail even while the
+  // The start waits only briefly for the first report to the database, because the listener accepts mail even while the
   // database is unreachable.
   await Promise.race([reporter.first, Bun.sleep(REPORT_WAIT_MS)])
   return {

@@ -54,8 +54,8 @@ export function createBatcher<Item, Result>(options: {
       const results = await options.run(batch.map(({ item }) => item))
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
-      // After a broken database connection, the batcher does not run the batch again. The database may still commit the
-      // batch, and a second run could then send a mail twice.
+      // After a broken database connection, the batcher does not run the batch again, because the database may still
+      // commit the batch, and a second run could then send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return

@@ -157,7 +157,7 @@ async function judgeJws(
   } catch {
     return 'unchecked'
   }
-  // The function refuses a symmetric key. In a public document, everybody could read this key and sign with it.
+  // The function refuses a symmetric key, because in a public document, everybody could read this key and sign with it.
   if (key instanceof Uint8Array) return 'invalid'
   let payload: unknown
   try {

@@ -179,8 +179,8 @@ export type Offer = {
 }
 
 /**
- * Replaces the seller's texts in an offer by null. A seller that knows a secret of the vault could repeat the secret in
- * these texts.
+ * Replaces the seller's texts in an offer by null, because a seller that knows a secret of the vault could repeat the
+ * secret in these texts.
  */
 export const WORDLESS = { resource: null, description: null } as const
 

@@ -75,7 +75,7 @@ const requiredName = z.looseObject({
 
 /**
  * Returns the extensions of the x402 challenge with a name for the payment, if the seller requires such a name (x402
- * extension `payment-identifier`). The seller would refuse a payment without a name.
+ * extension `payment-identifier`), because the seller would refuse a payment without a name.
  */
 function named(extensions: unknown): unknown {
   const { data } = requiredName.safeParse(extensions)

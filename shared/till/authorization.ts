@@ -231,8 +231,8 @@ function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | nul
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // The service accepts only USDC in a payment. Other tokens can report false transfers. Some tokens, such as PYUSD,
-  // accept a used nonce without a revert.
+  // The service accepts only USDC in a payment, because other tokens can report false transfers. Some tokens, such as
+  // PYUSD, accept a used nonce without a revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'
@@ -240,7 +240,8 @@ function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | nul
   // The function refuses a payment to the payer's own address. On the chain, such a payment succeeds but moves no
   // money, so people could get receipts without spending money.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
-  // The amount must equal the price exactly. The payer of a higher amount signed the payment for another resource.
+  // The amount must equal the price exactly, because the payer of a higher amount signed the payment for another
+  // resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
     return 'invalid_exact_evm_payload_authorization_value'
   }

@@ -19,7 +19,7 @@ import { USDC_NETWORKS } from './usdc.ts'
 const receiptBodySchema = z.strictObject({
   version: z.literal(1),
   paymentId: z.string(),
-  /** Holds the same value as `paymentId`. Some clients know only this older name. */
+  /** Holds the same value as `paymentId`, because some clients know only this older name. */
   paymentInId: z.string(),
   /**
    * Holds the id of the seller's endpoint. Null means that the facilitator settled the payment for an unregistered

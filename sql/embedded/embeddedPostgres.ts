@@ -182,7 +182,8 @@ async function createCluster(launch: Launch, password: string): Promise<void> {
 }
 
 async function initialise(launch: Launch, password: string): Promise<void> {
-  // The password file is in a temporary folder. The user that runs initdb may have no access to the data directory.
+  // The password file is in a temporary folder, because the user that runs initdb may have no access to the data
+  // directory.
   const folder = mkdtempSync(join(tmpdir(), 'purser-'))
   const passwordFile = join(folder, 'password')
   const lines: string[] = []
@@ -308,7 +309,7 @@ function holderOf(pid: number, cluster: string): 'server' | 'stranger' | 'unknow
     if (folder === null) {
       return /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ? 'server' : 'unknown'
     }
-    // The comparison uses the inode of the folder. The path can change while a process works in the folder.
+    // The comparison uses the inode of the folder, because the path can change while a process works in the folder.
     const own = statSync(cluster)
     return folder.dev === own.dev && folder.ino === own.ino ? 'server' : 'stranger'
   } catch {
@@ -333,8 +334,8 @@ function exitCode(child: ChildProcess): Promise<number | null> {
 }
 
 /**
- * Returns the password of the database, and makes it at the first start. Without fsync, a power failure could empty the
- * password file, but keep the cluster that has the password.
+ * Returns the password of the database, and makes it at the first start. The function uses fsync. Otherwise a power
+ * failure could empty the password file, but keep the cluster that has the password.
  */
 function ensurePassword(dataDir: string): string {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })

@@ -36,7 +36,7 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
   watcher.on('error', () => {})
   watcher.stdin?.on('error', () => {})
   watcher.unref()
-  // When the child process ends, the code kills the guard process. Another process may later get the child's process
-  // id, and the guard process must not interrupt it.
+  // When the child process ends, the code kills the guard process, because another process may later get the child's
+  // process id, and the guard process must not interrupt it.
   child.once('exit', () => watcher.kill('SIGKILL'))
 }

@@ -188,7 +188,8 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 
 /**
  * Moves the next attempt of a webhook delivery to another time and replaces the queued job. If the given attempt is not
- * the delivery's next one, the function changes nothing. An outdated job must not replace the job of a later attempt.
+ * the delivery's next one, the function changes nothing, because an outdated job must not replace the job of a later
+ * attempt.
  */
 export async function postponeAttempt(
   db: Queryable,

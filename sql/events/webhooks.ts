@@ -161,7 +161,8 @@ export async function deleteProjectWebhook(
 
 /** Deletes the rows of webhooks that were deleted a day ago and whose deliveries are no longer in the log. */
 export async function deleteForgottenWebhooks(db: Queryable): Promise<void> {
-  // A process of an older version deletes a webhook but leaves its secret in place. This update removes such secrets.
+  // A process of an older version deletes a webhook but leaves its secret in place, so this update removes such
+  // secrets.
   await db.query(
     `update project_webhooks set ${WITHOUT_SECRETS} where deleted_at is not null and webhook_key_id is not null`,
   )

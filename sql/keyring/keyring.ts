@@ -24,8 +24,8 @@ export const masterKeys = (
 ): readonly MasterKey[] => config.masterKeys ?? [parseMasterKey(keptKey(config, FILE))]
 
 /**
- * Creates the keyring of a process. The keyring compares its master keys with the database before their first use. A
- * wrong master key with a known id must never encrypt a secret.
+ * Creates the keyring of a process. The keyring compares its master keys with the database before their first use,
+ * because a wrong master key with a known id must never encrypt a secret.
  */
 export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   const keyring = new Keyring(keys)

@@ -130,7 +130,10 @@ async function copyFiles(from: string, to: string, paths: readonly string[]): Pr
   await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyOn))
 }
 
-/** Reads a file until two reads return the same bytes. The PostgreSQL server may overwrite the file during a read. */
+/**
+ * Reads a file until two reads return the same bytes, because the PostgreSQL server may overwrite the file during a
+ * read.
+ */
 async function readSteadily(file: string): Promise<Buffer> {
   let before = await readFile(file)
   for (let n = 0; n < CONTROL_READS_MAX; n++) {

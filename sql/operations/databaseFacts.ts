@@ -55,8 +55,8 @@ export async function readDatabaseFacts(
     pendingMigrations: pending.length,
     aheadMs: nowMs - row.now.getTime(),
     standbys: await readStandbys(db),
-    // While migrations are pending, the code does not read the table `backups`. This table exists only after the last
-    // migration.
+    // While migrations are pending, the code does not read the table `backups`, because this table exists only after
+    // the last migration.
     backupAt: pending.length > 0 ? null : await lastBackupAt(db),
     archivedAt: row.archived_at,
   }

@@ -46,7 +46,7 @@ export async function requestReport(
     await db.query(`select pg_advisory_xact_lock(hashtextextended('health_reports', 0))`)
     const underWay = await findUnderWay(db)
     if (underWay !== null) return underWay
-    // Two reports with the same millisecond would have no order. The service could then delete the newest report as the
+    // Two reports with the same millisecond would have no order, so the service could delete the newest report as the
     // oldest.
     await db.query(
       `insert into health_reports (id, sections, requested_at)

@@ -29,8 +29,7 @@ export function reportMetrics(
       values: [id, part, JSON.stringify(metrics)],
     })
   }
-  // If the process cannot store a report of its metrics, the database is unreachable. The process then drops the
-  // report.
+  // If the process cannot store a report of its metrics, the database is unreachable, so the process drops the report.
   const { stop } = repeat(() => report().catch(() => {}), REPORT_MS)
   return {
     async stop() {

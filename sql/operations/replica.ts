@@ -3,7 +3,7 @@ import type { Pool } from '../db.ts'
 /** Holds a position in the WAL as a number. */
 export type Lsn = bigint
 
-/** Holds a WAL position that no replica can reach. A real position in the WAL has only 64 bits. */
+/** Holds a WAL position that no replica can reach, because a real position in the WAL has only 64 bits. */
 export const UNREACHABLE: Lsn = 1n << 64n
 
 /**

@@ -57,7 +57,7 @@ export type Backlog = {
   outboundMails: number
   /** Counts the verified payments that the service has not seen on the chain yet. */
   verifiedPayments: number
-  /** Counts the settled payments in blocks that are not final. A reorganisation can still undo them. */
+  /** Counts the settled payments in blocks that are not final, because a reorganisation can still undo them. */
   unfinalizedPayments: number
   pendingDeliveries: number
   /** Counts the signed transactions that are not in a block yet. */
@@ -72,7 +72,7 @@ export type Backlog = {
    * means that no payment waits.
    */
   oldestVerifiedS: number
-  /** Counts the open transactions of each gas wallet. Each of them occupies a nonce of the wallet. */
+  /** Counts the open transactions of each gas wallet, because each of them occupies a nonce of the wallet. */
   wallets: { wallet: string; open: number }[]
   /** Lists the projects that used the most gas today, at most 20. */
   gas: { projectId: string; gas: number }[]

@@ -10,8 +10,8 @@ const RETENTION = '62 days'
 const LATE = '2 hours'
 /**
  * Holds the time from which the queries read statistics of minutes. For earlier times, they read the hourly sums. The
- * service keeps the rows of minutes longer than SPLIT. The SQL must not use `clock_timestamp()`. The hour could change
- * within a statement, which would then count an hour in part or twice.
+ * service keeps the rows of minutes longer than SPLIT. The SQL must not use `clock_timestamp()`, because the hour could
+ * change within a statement, which would then count an hour in part or twice.
  */
 const SPLIT = "date_trunc('hour', statement_timestamp() - interval '1 day')"
 

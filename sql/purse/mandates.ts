@@ -166,8 +166,8 @@ export function changeMandate(
   },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {
-    // The function locks the purse (a project's wallet) first. Every transaction must lock a purse before its mandates
-    // (sql/purse/purchases/reserve.ts).
+    // The function locks the purse (a project's wallet) first, because every transaction must lock a purse before its
+    // mandates (sql/purse/purchases/reserve.ts).
     await db.query('select from purses where project_id = $1 for update', [actor.projectId])
     const present = await lockMandate(db, actor.projectId, id)
     if (present === null || present.state === 'ended') return null

@@ -317,7 +317,7 @@ export function recordReleased(pool: Pool, id: string): Promise<void> {
 }
 
 /**
- * Locks the row of the purse that pays a purchase. Every transaction locks a purse before its mandates
+ * Locks the row of the purse that pays a purchase, because every transaction locks a purse before its mandates
  * (sql/purse/purchases/reserve.ts).
  */
 async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {

@@ -35,7 +35,9 @@ export type JobFilter = {
   before?: Date
 }
 
-/** Rounds the time at which a job is due down to milliseconds. The cursor of a page contains whole milliseconds. */
+/**
+ * Rounds the time at which a job is due down to milliseconds, because the cursor of a page contains whole milliseconds.
+ */
 const DUE = "date_trunc('milliseconds', run_at)"
 
 /** Lists the jobs in one state, the earliest due job first, with at most `limit` jobs after the cursor. */

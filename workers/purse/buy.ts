@@ -306,8 +306,8 @@ const challengeOf = (answer: Answer) =>
   readChallenge(headerOf(answer.headers, 'payment-required'), answer.body.toString('utf8'))
 
 /**
- * Returns the offer of a seller in a form that the agent may see. A seller that knows a secret of the vault could
- * repeat this secret in the texts of its offer.
+ * Returns the offer of a seller in a form that the agent may see, because a seller that knows a secret of the vault
+ * could repeat this secret in the texts of its offer.
  */
 function shown<Given extends Offer | null>({ credentialName }: DuePurchase, offer: Given): Given {
   return offer === null || credentialName === null ? offer : { ...offer, ...WORDLESS }

@@ -348,8 +348,8 @@ export class Lanes {
   }
 
   #returnSpacingMs(lane: Lane): number {
-    // The mail of a whole hour may wait in the smarthost's lane (queue). When the smarthost works again, this mail must
-    // be sent fast.
+    // The mail of a whole hour may wait in the smarthost's lane (queue). Therefore, when the smarthost works again,
+    // this mail must be sent fast.
     if (lane === this.#shared) return RETURN_SPACING_MIN_MS
     if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
     const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap

@@ -35,8 +35,8 @@ const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
 /**
  * Wraps the connection pool of Graphile Worker 0.18. Graphile Worker never waits for the SQL statement that ends a job,
  * and never repeats this statement. Therefore its database connections follow three additional rules.
- * - One SQL statement deletes the jobs that succeed together. A commit for each job took a fifth of the CPU time of a
- *   webhook delivery.
+ * - One SQL statement deletes the jobs that succeed together, because a commit for each job took a fifth of the CPU
+ *   time of a webhook delivery.
  * - An SQL statement that ends a job is repeated while the database is unreachable.
  * - A database connection that does not reply is closed. Therefore a database operation ends within a time limit, and
  *   no reply arrives after the operation has ended.

@@ -239,9 +239,9 @@ async function untilRegistered(registration: Registration): Promise<void> {
 }
 
 /**
- * Waits for a limited time until no job of the pool is locked, and then unlocks the jobs that are still locked.
- * `runner.stop()` does not wait until the rows of finished jobs are deleted. A job whose row stays locked would run
- * again.
+ * Waits for a limited time until no job of the pool is locked, and then unlocks the jobs that are still locked. This
+ * wait is needed because `runner.stop()` does not wait until the rows of finished jobs are deleted, and a job whose row
+ * stays locked would run again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
   const deadline = Date.now() + UNLOCK_WAIT_MS

@@ -158,8 +158,8 @@ export function createPaywall<Answer>(
       if (result.ok) {
         return { kind: 'paid', grant: result, headers: { ...NO_STORE, ...result.headers }, sale }
       }
-      // The paywall keeps the key of a payment whose settlement is pending. The service may still grant this payment,
-      // but only under the same key.
+      // The paywall keeps the key of a payment whose settlement is pending, because the service may still grant this
+      // payment, but only under the same key.
       if (result.reason !== 'settlement_pending') dropKey?.()
       sale.unsold()
       return refusal(result, versions)

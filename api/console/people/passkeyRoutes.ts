@@ -78,8 +78,8 @@ export const passkeyRoutes = (services: Services) =>
     })
     .post('/passkeys', ({ request, body }) => add(services, request, body), {
       body: t.Object({ name: OneLine, response: Created }),
-      // The body of a passkey request may have unknown fields. A browser adds fields of later versions of WebAuthn to
-      // the authenticator's response.
+      // The body of a passkey request may have unknown fields, because a browser adds fields of later versions of
+      // WebAuthn to the authenticator's response.
       detail: consoleOperation('viewer', { bodyMaxBytes: RESPONSE_MAX_BYTES, openBody: true }),
     })
     .delete('/passkeys/:passkeyId', ({ request, params }) => remove(services, request, params), {

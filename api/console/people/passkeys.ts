@@ -13,7 +13,7 @@ import type { Person } from '../../../sql/account/people/people.ts'
 import type { Pool } from '../../../sql/db.ts'
 
 /**
- * Loads the WebAuthn library only when a request needs it. While it is being loaded, the library parses the
+ * Loads the WebAuthn library only when a request needs it, because while it is being loaded, the library parses the
  * certificates of eight vendors, which would delay the start of the service.
  */
 const library = () => import('@simplewebauthn/server')

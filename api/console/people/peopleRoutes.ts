@@ -102,8 +102,8 @@ async function change(
   }
   const { email, projectIds } = body
   checkProjects({ role: body.role ?? before.role, projectIds: projectIds ?? [] })
-  // The update changes only the requested fields of a person. Another update of the same person may run at the same
-  // time.
+  // The update changes only the requested fields of a person, because another update of the same person may run at the
+  // same time.
   const fields = {
     ...body,
     ...(email === undefined ? {} : { email: await personAddress(services, email) }),
@@ -147,7 +147,7 @@ async function changeOwn(services: Services, request: Request, body: Static<type
 
 /**
  * Returns the form in which the service stores a person's mail address. The function refuses an address that this
- * service hosts. An agent reads the inbox of such an address, and would get the person's sign-in links.
+ * service hosts, because an agent reads the inbox of such an address, and would get the person's sign-in links.
  * @throws {ApiError} 400 if the mail address is invalid, or if this service hosts the mail address.
  */
 async function personAddress({ pool, config }: Services, given: string): Promise<string> {

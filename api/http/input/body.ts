@@ -123,7 +123,7 @@ function endOfString(text: string, start: number): number {
 
 /**
  * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even if it has a
- * Content-Type. Some clients send this header on every request.
+ * Content-Type, because some clients send this header on every request.
  * @throws {ApiError} 413 for a body that exceeds its limit, 415 for another media type, 400 for invalid JSON or U+0000.
  */
 export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {

@@ -161,8 +161,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     }
     try {
       const bytes = await bucket.get(place.key.slice(wanted.prefix.length), MESSAGE_MAX_BYTES)
-      // The reply 451 makes Amazon SNS try again. Normally SES writes the object before it sends the notification, but
-      // an object that is missing now may still appear.
+      // The reply 451 makes Amazon SNS try again, because an object that is missing now may still appear. Normally SES
+      // writes the object before it sends the notification.
       if (bytes === null) throw new SmtpReply(451, '4.3.0 The object of the message is missing')
       return bytes
     } catch (error) {

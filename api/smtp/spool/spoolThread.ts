@@ -8,8 +8,8 @@ import type { SpoolAnswer, SpooledColumns, SpoolWork } from './spoolWriter.ts'
 declare const self: { onmessage: (event: { data: SpoolWork }) => void }
 
 /**
- * Holds the only database connection that writes to the spool's file. Writes over a second connection would empty the
- * page cache of the first.
+ * Holds the only database connection that writes to the spool's file, because writes over a second connection would
+ * empty the page cache of the first.
  */
 let mails: Database | undefined
 

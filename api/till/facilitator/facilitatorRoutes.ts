@@ -302,8 +302,8 @@ async function settleFace(services: Services, face: Face) {
   let outcome = await settle()
   if (outcome.kind === 'pending') {
     const payment = await waitForHash(services, outcome.payment)
-    // The code settles again if the payment ended during the wait. The payment is then no longer pending, and its payer
-    // may have to sign again.
+    // The code settles again if the payment ended during the wait, because the payment is then no longer pending, and
+    // its payer may have to sign again.
     outcome = payment.state === 'verified' ? { kind: 'pending', payment } : await settle()
   }
   if (outcome.kind === 'granted') {

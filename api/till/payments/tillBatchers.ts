@@ -14,9 +14,9 @@ import type { Services } from '../../http/services.ts'
 const BATCHING = { batchMax: 100, parallel: 2 }
 
 /**
- * Batches the SQL statements of the till (the payment part of the service). Hundreds of redeem requests can need the
- * database at the same moment. Without batches, each of them would wait longer for a database connection than for the
- * chain.
+ * Batches the SQL statements of the till (the payment part of the service), because hundreds of redeem requests can
+ * need the database at the same moment. Without batches, each of them would wait longer for a database connection than
+ * for the chain.
  */
 export function createTillBatchers(
   pool: Pool,

@@ -277,8 +277,8 @@ export const recurs = (event: ICAL.Component): boolean =>
   event.hasProperty('rrule') || event.hasProperty('rdate')
 
 /**
- * Tells whether a calendar event repeats every hour or more often. The service refuses such an event. With one instance
- * a second since 1970, it would have two thousand million instances.
+ * Tells whether a calendar event repeats every hour or more often. The service refuses such an event, because an event
+ * with one instance a second since 1970 would have two thousand million instances.
  */
 export function isTooOften(event: ICAL.Component): boolean {
   const rule = event.getFirstPropertyValue('rrule')

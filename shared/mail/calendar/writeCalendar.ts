@@ -73,7 +73,9 @@ export function writeAnswer({ attendee, answer, comment, ...event }: WrittenAnsw
 const plainText = (text: string): string =>
   text.replace(/\r\n?|[\u2028\u2029\u0085]/g, '\n').replace(/(?![\n\t])\p{Cc}/gu, '')
 
-/** Removes all control characters from a URL or an address. The calendar library does not escape such values. */
+/**
+ * Removes all control characters from a URL or an address, because the calendar library does not escape such values.
+ */
 const lineText = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]/gu, '')
 
 const PRODUCT = '-//Purser//Purser//EN'
@@ -94,8 +96,8 @@ function calendarOf(method: string, event: ICAL.Component, times: readonly Writt
 const WRITABLE_ZONES: ReadonlySet<string> = new Set(tzlib_get_timezones() as string[])
 
 /**
- * Returns the definition of a time zone for a calendar file, under the same name that the file uses. A calendar file
- * must define each time zone that it names (RFC 5545 §3.2.19).
+ * Returns the definition of a time zone for a calendar file, under the same name that the file uses, because a calendar
+ * file must define each time zone that it names (RFC 5545 §3.2.19).
  */
 function definitionOf(name: string): ICAL.Component | null {
   if (!WRITABLE_ZONES.has(name)) return null

@@ -55,7 +55,7 @@ export const plainForm = (text: string): string =>
     )
     .replace(/[٠-٩۰-۹०-९০-৯๐-๙０-９]/g, asciiDigit)
     .replace(/[Ａ-Ｚａ-ｚ]/g, (letter) => String.fromCharCode(letter.charCodeAt(0) - 0xfee0))
-    // A long dash without spaces separates a code from a sentence. It does not join the groups of a code.
+    // A long dash without spaces separates a code from a sentence, and does not join the groups of a code.
     .replace(/(?<=\S)[\u2014\u2015](?=\S)/g, ' - ')
     .replace(/[\u2010-\u2015\u2212－]/g, '-')
     // In India, many senders write a colon and a dash before a code, as in `OTP:-482913`.
@@ -261,7 +261,7 @@ function letters(value: string): Shape | undefined {
     const isKey = KEY.test(value)
     return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false, isKey }
   }
-  // A group of capital letters with many vowels is probably a word. Random letters contain fewer vowels.
+  // A group of capital letters with many vowels is probably a word, because random letters contain fewer vowels.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length
   if (!isUpper || bare.length < 6 || vowels > bare.length / 2) return undefined

@@ -221,8 +221,8 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
     let looked = 0
     for (const [at, { text: line }] of own.entries()) {
       if (!MAY_HOLD.test(line)) continue
-      // The function skips lists of codes in a mail that names no purpose of a code. Such a mail often lists commit
-      // hashes.
+      // The function skips lists of codes in a mail that names no purpose of a code, because such a mail often lists
+      // commit hashes.
       const listed = shared.includes(NO_PURPOSE) ? null : listedCode(own, at)
       const candidates = [
         ...candidatesOf(line),

@@ -236,8 +236,8 @@ function linksOfHtml(html: string): Found[] {
     if (link === null) {
       words += text
       outside.push(text)
-      // The function cuts the collected words only when they have twice the maximum length. A cut at each HTML token
-      // would copy the words of a long mail again and again.
+      // The function cuts the collected words only when they have twice the maximum length, because a cut at each HTML
+      // token would copy the words of a long mail again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text
@@ -305,8 +305,8 @@ function linksOfText(text: string): Found[] {
   let free = 0
   for (const match of input.matchAll(/https?:\/\/[^\s<>"`，。、；：！？）」』】》]{1,4100}/gi)) {
     if (match.index < free) continue
-    // The URL ends at the closing bracket. Programs that turn HTML into text write `Reset [https://…]`, sometimes with
-    // the next word directly after the bracket.
+    // The URL ends at the closing bracket, because programs that turn HTML into text write `Reset [https://…]`,
+    // sometimes with the next word directly after the bracket.
     const bracketEnd = input[match.index - 1] === '[' ? match[0].indexOf(']') : -1
     const url = bracketEnd === -1 ? match[0] : match[0].slice(0, bracketEnd)
     const end = match.index + url.length

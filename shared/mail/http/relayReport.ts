@@ -68,8 +68,8 @@ const CLOSERS = '>)"\'.:'
 /** Returns the id of a message at a relay, without brackets and without the relay's domain. */
 export function relayIdOfWord(word: string): string {
   const [local = ''] = word.replace(/^[<("']+/, '').split('@', 1)
-  // A loop removes the closing brackets at the end of the id. A regular expression with `$` would start again at each
-  // bracket and take quadratic time.
+  // A loop removes the closing brackets at the end of the id, because a regular expression with `$` would start again
+  // at each bracket and take quadratic time.
   let end = local.length
   while (end > 0 && CLOSERS.includes(local[end - 1]!)) end--
   return local.slice(0, end)

@@ -68,7 +68,8 @@ function mailOf(body: Fields): SesMail {
     const content = { bucket: textOf(action.bucketName), key: textOf(action.objectKey) }
     return { kind: 'mail', envelope, spf, content }
   }
-  // The encoding must be Base64. With UTF-8, SES changes bytes of the mail, and its DKIM signatures become invalid.
+  // The encoding must be Base64, because with UTF-8, SES changes bytes of the mail, and its DKIM signatures become
+  // invalid.
   if (textOf(action.encoding).toUpperCase() !== 'BASE64') {
     throw new SignedMailError(
       400,

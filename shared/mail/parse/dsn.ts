@@ -1,8 +1,9 @@
 /**
  * Reads bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and free-text bounces of older programs.
  *
- * Anybody can write a mail that looks like a bounce. It counts only if it names a message of this service and a
- * recipient of that message. Only the address to which the bounce was sent can prove it (bounceAddress.ts).
+ * Anybody can write a mail that looks like a bounce. Therefore a bounce counts only if it names a message of this
+ * service and a recipient of that message. Only the address to which the bounce was sent can prove it
+ * (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAnyAddress } from '../address.ts'

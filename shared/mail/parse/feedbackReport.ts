@@ -2,8 +2,9 @@
  * Reads complaints about spam (ARF, RFC 5965). A mail host sends a complaint after a person has clicked a button such
  * as "this is spam".
  *
- * Anybody can write a mail that looks like a complaint. It counts only if it names the envelope sender of a copy that
- * this service has sent. Only the mail hosts that received the copy know this address (bounceAddress.ts).
+ * Anybody can write a mail that looks like a complaint. Therefore a complaint counts only if it names the envelope
+ * sender of a copy that this service has sent. Only the mail hosts that received the copy know this address
+ * (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAnyAddress } from '../address.ts'

@@ -1,6 +1,6 @@
 /**
- * Finds a quoted message that follows the new text on the same line. A client or a relay has dropped the line end
- * between them.
+ * Finds a quoted message that follows the new text on the same line, because a client or a relay has dropped the line
+ * end between them.
  */
 import { attributionWithin } from './attribution.ts'
 import { headerKind, headersWithin } from './headers.ts'

@@ -83,15 +83,15 @@ export function lineView(line: string): string {
   )
 }
 
-/** Converts a text to lower case. A bare toLowerCase() leaves a combining dot on the Turkish `İ`. */
+/** Converts a text to lower case, because a bare toLowerCase() leaves a combining dot on the Turkish `İ`. */
 export function fold(text: string): string {
   const lower = text.toLowerCase()
   return lower.includes('\u0307') ? lower.replaceAll('i\u0307', 'i') : lower
 }
 
 /**
- * Makes one regular expression from a list of phrases. The code tests every line of a mail with it, and a separate
- * search for each phrase would take six times as long.
+ * Makes one regular expression from a list of phrases, because the code tests every line of a mail with it, and a
+ * separate search for each phrase would take six times as long.
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`

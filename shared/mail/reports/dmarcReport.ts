@@ -81,7 +81,7 @@ export function readDmarcReport(xml: string): AggregateReport {
   }
 }
 
-/** Returns a text without control characters. PostgreSQL refuses the character U+0000 in texts. */
+/** Returns a text without control characters, because PostgreSQL refuses the character U+0000 in texts. */
 const oneLine = (text = ''): string => text.replace(/\p{Cc}+/gu, ' ').trim()
 
 function rowOf(texts: ReadonlyMap<string, string>): ReportRow {

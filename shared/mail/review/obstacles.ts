@@ -151,8 +151,8 @@ function withoutEscapes(html: string): string {
 }
 
 /**
- * Removes CSS comments in one pass. A regular expression would search to the end of the text for each comment without
- * an end.
+ * Removes CSS comments in one pass, because a regular expression would search to the end of the text for each comment
+ * without an end.
  */
 function withoutComments(text: string): string {
   const kept: string[] = []

@@ -42,8 +42,8 @@ const UNSEEN = new RegExp(
   `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
   'gu',
 )
-// The patterns for blanks match runs of any length. With a minimum length, the regular expression engine would read a
-// short run again from each of its positions.
+// The patterns for blanks match runs of any length, because with a minimum length, the regular expression engine would
+// read a short run again from each of its positions.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g
 

@@ -83,8 +83,8 @@ export function termsOf(text: string): Term[] {
 }
 
 /**
- * Calls `visit` with each search term of a text, in order, until `visit` returns false. A generator function would take
- * twice as long.
+ * Calls `visit` with each search term of a text, in order, until `visit` returns false, because a generator function
+ * would take twice as long.
  */
 function eachTerm(text: string, visit: (term: string, start: number, end: number) => boolean) {
   const isAscii = ASCII.test(text)
@@ -107,8 +107,8 @@ function eachTerm(text: string, visit: (term: string, start: number, end: number
 }
 
 /**
- * Calls `visit` with each search term of a text, without the term's offsets. For ASCII text, the visit without offsets
- * takes half the time of a visit with offsets.
+ * Calls `visit` with each search term of a text, without the term's offsets, because for ASCII text, the visit without
+ * offsets takes half the time of a visit with offsets.
  */
 function eachWord(text: string, visit: (term: string) => boolean): void {
   const isAscii = ASCII.test(text)

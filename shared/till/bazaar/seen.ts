@@ -13,7 +13,10 @@ const asObject = (value: unknown): Json =>
 
 const REFERENCES = ['$ref', '$id', '$dynamicRef']
 
-/** Tells whether a schema has an external reference. A program that reads the schema might fetch the referenced URL. */
+/**
+ * Tells whether a schema has an external reference, because a program that reads the schema might fetch the referenced
+ * URL.
+ */
 function pointsOutside(node: unknown): boolean {
   if (typeof node !== 'object' || node === null) return false
   return Object.entries(node).some(
@@ -37,7 +40,7 @@ export function readBazaar(value: unknown): Bazaar | null {
     if (pointsOutside(schema) || valueFault(schema, info) !== null) return null
     if (!isStorable(info) || !isStorable(schema)) return null
   } catch {
-    // JSON with thousands of nested levels makes the check throw a RangeError. The function then treats the value as no
+    // JSON with thousands of nested levels makes the check throw a RangeError, so the function treats the value as no
     // extension `bazaar`.
     return null
   }

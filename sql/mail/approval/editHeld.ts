@@ -39,7 +39,7 @@ export async function editHeld(
     if ((await composedMail(stores, mail)) === null) return 'decided'
     present = await readHash()
   }
-  // The function checks the hash before it reads or composes a mail of up to 25 MB. A request with a wrong hash then
+  // The function checks the hash before it reads or composes a mail of up to 25 MB, so that a request with a wrong hash
   // causes no such work.
   if (present?.equals(seen) !== true) return 'changed'
   // The text and the HTML of a mail must have the same content. Therefore a new text without new HTML removes the HTML.

@@ -42,7 +42,7 @@ export function requeueLostApprovals(pool: Pool): Promise<number> {
            or a.kind = 'mail' and a.announced_at is null and ${hasNoJob("'announce_approval:' || a.id")})
        limit ${LOST_BATCH} for no key update of a skip locked`,
     )
-    // Another process may have queued the jobs again since the first statement began. A second job would send the
+    // Another process may have queued the jobs again since the first statement began, and a second job would send the
     // notices twice.
     const { rows: lost } = await db.query<{
       task: 'announce_approval' | 'expire_approval'
@@ -129,8 +129,8 @@ export async function recordNotice(
 }
 
 /**
- * Queues the announcement of an approval request again for a later time. Too many notices of the same project or to the
- * smarthost are already in progress.
+ * Queues the announcement of an approval request again for a later time, because too many notices of the same project
+ * or to the smarthost are already in progress.
  */
 export const queueAnnouncement = (db: Queryable, approvalId: string, inMs: number): Promise<void> =>
   addAnnouncement(db, approvalId, new Date(Date.now() + inMs))

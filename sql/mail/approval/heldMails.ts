@@ -69,8 +69,8 @@ export async function decideHeld(
     if (approval === null) return null
     if (approval.state !== 'waiting') return { kind: 'before', approval }
     if (held === null) {
-      // The function withdraws an approval request without a held mail. Earlier versions could lose a held mail, and
-      // its request then waited for ever.
+      // The function withdraws an approval request without a held mail, because earlier versions could lose a held
+      // mail, and its request then waited for ever.
       const withdrawn = await endApproval(db, id, { state: 'withdrawn', by: DELETED })
       return { kind: 'before', approval: withdrawn }
     }

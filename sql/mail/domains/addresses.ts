@@ -30,8 +30,8 @@ export async function listAddresses(
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>(
-    // The query orders the inbox addresses by their bytes, like SQLite. Each SMTP listener updates its own SQLite copy
-    // of the addresses range by range.
+    // The query orders the inbox addresses by their bytes, like SQLite, because each SMTP listener updates its own
+    // SQLite copy of the addresses range by range.
     `select email_address from projects where email_address collate "C" > $1 and deleted_at is null
      order by email_address collate "C" limit $2`,
     [after, limit],

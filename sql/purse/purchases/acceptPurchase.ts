@@ -62,7 +62,7 @@ export type AcceptedPurchase<Refusal> =
 
 /**
  * Stores a purchase and the job that carries it out. A call with the Idempotency-Key of an earlier call finds the first
- * purchase, even if it is very old. The function does not lock the project's row. With such a lock, two hundred
+ * purchase, even if it is very old. The function does not lock the project's row, because with such a lock, two hundred
  * concurrent purchases waited five seconds.
  */
 export function acceptPurchase<Refusal>(

@@ -89,8 +89,8 @@ export function refundPayment(
       refundOf: paymentId,
     }
     const all = await listRefunds(db, paymentId)
-    // With the advisory lock, refunds with the same Idempotency-Key wait for each other. The lock of the payment's row
-    // would not stop a refund of another payment with the same key.
+    // With the advisory lock, refunds with the same Idempotency-Key wait for each other, because the lock of the
+    // payment's row would not stop a refund of another payment with the same key.
     await db.query(
       `select pg_advisory_xact_lock(hashtextextended('refund ' || $1 || ' ' || $2, 0))`,
       [projectId, key],

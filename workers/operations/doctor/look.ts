@@ -87,7 +87,7 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
 
 /**
  * Returns the reason why a check of the doctor (the self-check) failed. The reason is the message of a LateError, or
- * the code of any other error. The message of another error could quote a URL with a secret.
+ * the code of any other error, because the message of another error could quote a URL with a secret.
  */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message

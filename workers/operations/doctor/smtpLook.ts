@@ -125,8 +125,8 @@ function talker(stream: Socket): (line: string | null) => Promise<string[]> {
 }
 
 /**
- * Starts TLS on an SMTP connection and accepts any certificate. The certificate is judged later, and no secret is sent
- * over the connection.
+ * Starts TLS on an SMTP connection and accepts any certificate, because the certificate is judged later, and no secret
+ * is sent over the connection.
  */
 const secured = (socket: Socket, { servername, ca }: Asked) =>
   new Promise<TLSSocket>((resolve, reject) => {

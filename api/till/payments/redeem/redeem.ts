@@ -108,8 +108,8 @@ async function redeemAt(
     offer = past
   }
   const judged = await judge(offer, decoded)
-  // Only a valid payment reserves a key. Anybody can send any number of worthless payment headers to a paywall, and
-  // they must not fill the table of idempotency keys.
+  // Only a valid payment reserves a key, because anybody can send any number of worthless payment headers to a paywall,
+  // and they must not fill the table of idempotency keys.
   const reserves = judged.ok && judged.verdict.kind !== 'invalid'
   if (key !== null) {
     const stored = await takeRedeemKey(services, key, { reserves })
@@ -127,8 +127,8 @@ async function redeemAt(
     throw error
   })
   if (!('kind' in outcome)) return outcome
-  // A refused call frees its key. A payer can repeat the header of an already granted payment with any number of keys.
-  // Such calls must not fill the table of keys.
+  // A refused call frees its idempotency key. Otherwise a payer who repeats the header of an already granted payment
+  // with any number of keys could fill the table of keys.
   if (outcome.kind === 'refused') await freeKey()
   return refusal(services, offer, decoded, outcome)
 }
@@ -181,7 +181,8 @@ async function refusal(
     message,
     requirement,
     headers: {
-      // While a payment is pending, the payer gets no new payment challenge. A wallet would sign it and pay twice.
+      // While a payment is pending, the payer gets no new payment challenge, because a wallet would sign it and pay
+      // twice.
       ...(pending
         ? {}
         : await paymentRequiredHeader(

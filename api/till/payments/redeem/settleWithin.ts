@@ -305,8 +305,8 @@ async function checkAndWait(
   const [limit] = await Promise.all([limitReached(services, claim.projectId), places.check()])
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  // The service looks for a stored payment even after the chain has refused the authorization. A parallel call may have
-  // stored and sent the same authorization. The chain then reports that the authorization is already used.
+  // The service looks for a stored payment even after the chain has refused the authorization, because a parallel call
+  // may have stored and sent the same authorization. The chain then reports that the authorization is already used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)

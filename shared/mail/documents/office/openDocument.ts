@@ -128,8 +128,8 @@ class Reader {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
     }
-    // The OpenDocument reader writes a footnote in brackets inside the sentence. A separate line would cut the sentence
-    // in two.
+    // The OpenDocument reader writes a footnote in brackets inside the sentence, because a separate line would cut the
+    // sentence in two.
     if (name === 'note-body') {
       this.#notes++
       this.#put(' [')

@@ -125,8 +125,8 @@ const ELAPSED = /\[(h+|m+|s+)\]/i
  */
 export function shownValue(value: number, format: string, is1904: boolean): string {
   if (!Number.isFinite(value)) return ''
-  // The code first removes words in quotes, escaped letters and colours from the number format. They do not tell how
-  // the number is shown.
+  // The code first removes words in quotes, escaped letters and colours from the number format, because they do not
+  // tell how the number is shown.
   const fields = format.replace(/"[^"]*"|\\.|\[[^\]]*\]|_.|\*./g, '').split(';')[0] ?? ''
   if (fields.includes('%')) {
     // The percentage gets as many decimals as the number format of the cell, such as 72.6 % for the format 0.0%.

@@ -78,8 +78,8 @@ type Head = { isHidden: boolean; ground: Colour }
 const BASES: readonly string[] = ['slideLayout', 'slideMaster']
 
 /**
- * Returns a function that reads the beginning of each part of the presentation only once. Many slides share a layout,
- * and every reading would count towards the limit of unpacked bytes.
+ * Returns a function that reads the beginning of each part of the presentation only once, because many slides share a
+ * layout, and every reading would count towards the limit of unpacked bytes.
  */
 function headReader(archive: ZipArchive): (part: string) => Head {
   const known = new Map<string, Head>()
