@@ -30,8 +30,8 @@ export function parseIsoTime(text: string): Date | null {
 }
 
 /**
- * Tells whether a day of the form YYYY-MM-DD exists, because the function `Date.parse` alone would turn 02-30 into
- * 03-02.
+ * Tells whether a day of the form YYYY-MM-DD exists. This check is needed, because the function `Date.parse` alone
+ * would turn 02-30 into 03-02.
  */
 export function isDay(text: string): boolean {
   const day = new Date(text)

@@ -74,7 +74,10 @@ function isOwnOrigin(origin: string, host: string | null, baseUrl: string): bool
   return origin === new URL(baseUrl).origin || new URL(origin).host === host
 }
 
-/** Returns the name of the session cookie, because browsers accept the prefix `__Secure-` only over TLS. */
+/**
+ * Returns the name of the session cookie. The name has the prefix `__Secure-` only over TLS, because browsers accept
+ * this prefix only over TLS.
+ */
 const cookieName = (baseUrl: string): string =>
   isSecure(baseUrl) ? '__Secure-purser_session' : 'purser_session'
 

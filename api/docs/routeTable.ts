@@ -40,8 +40,8 @@ export type Route = {
   /** Tells whether a person opens the route in a browser, and therefore gets errors as HTML pages. */
   page?: true
   /**
-   * Tells whether the browser loads the console route in a frame, because the request of a frame lacks the header that
-   * the console page adds to its other requests.
+   * Tells whether the browser loads the console route in a frame. If it does, the request lacks the header that the
+   * console page adds to its other requests.
    */
   framed?: true
   /**

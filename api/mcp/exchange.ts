@@ -38,8 +38,8 @@ async function asList(response: Response): Promise<Response> {
 }
 
 /**
- * Tells whether an `initialize` request names no MCP version, because for such a request, the MCP SDK would return the
- * code of an internal error.
+ * Tells whether an `initialize` request names no MCP version. This check is needed, because the MCP SDK would return
+ * the code of an internal error for such a request.
  */
 const lacksVersion = (body: object): boolean =>
   methodOf(body) === 'initialize' &&

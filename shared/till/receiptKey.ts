@@ -34,8 +34,8 @@ export type ReceiptKey = {
 export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk' | 'publicKeyMultibase'>
 
 /**
- * Holds the name of the signature algorithm, because programs that verify offer-receipt use jose 5, which does not know
- * the newer name "Ed25519" of RFC 9864.
+ * Holds the older name of the signature algorithm, because programs that verify offer-receipt use jose 5, which does
+ * not know the newer name "Ed25519" of RFC 9864.
  */
 const ALG = 'EdDSA'
 

@@ -1,8 +1,8 @@
 /** Removes from responses the data that a person with the role viewer may not see. */
 
 /**
- * Names the response fields that contain webhook URLs, because the path or query of a webhook URL is often a secret,
- * for example in the webhooks of a chat service.
+ * Names the response fields that contain webhook URLs. A viewer may not see a whole webhook URL, because its path or
+ * query is often a secret, for example in the webhooks of a chat service.
  */
 const HOOKS = new Set(['url', 'webhookUrl'])
 

@@ -83,7 +83,10 @@ export function lineView(line: string): string {
   )
 }
 
-/** Converts a text to lower case, because a bare toLowerCase() leaves a combining dot on the Turkish `İ`. */
+/**
+ * Converts a text to lower case. A bare toLowerCase() is not enough, because it leaves a combining dot on the Turkish
+ * `İ`.
+ */
 export function fold(text: string): string {
   const lower = text.toLowerCase()
   return lower.includes('\u0307') ? lower.replaceAll('i\u0307', 'i') : lower

@@ -17,7 +17,8 @@ export type MailHosts =
 export type MailHostsOptions = {
   dns: Dns
   /**
-   * Holds the host name of this service, because mail to a domain whose MX record names this host would loop.
+   * Holds the host name of this service. The code needs this name, because mail to a domain whose MX record names this
+   * host would loop.
    */
   ownName: string
   /** Allows mail hosts at private addresses, which the service needs in development. */
