@@ -173,8 +173,8 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // A newer event in the database means that the event listener is behind. During an outage of the listener, the
-    // query of a new reader can find new events first.
+    // A newer event in the database means that the event listener is behind, because during an outage of the listener,
+    // the query of a new reader can find new events first.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq

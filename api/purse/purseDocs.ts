@@ -269,7 +269,10 @@ export const EXAMPLE_PURCHASE: Static<typeof PurchaseSchema> = {
   endedAt: '2026-01-05T09:30:01.000Z',
 }
 
-/** Tells whether a purchase has ended. After this, only the chain watcher changes its record. */
+/**
+ * Tells whether a purchase has ended. After this, only the watcher (the worker that polls the chain) changes its
+ * record.
+ */
 export const hasEnded = ({ endedAt }: Purchase): boolean => endedAt !== null
 
 /** Returns a purchase in the form in which both the project and the owner see it. */

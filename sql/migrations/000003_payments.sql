@@ -71,11 +71,11 @@ create index payments_unfinalized on payments (block_number) where state = 'sett
 create table payment_checks (
   id text primary key,
   project_id text not null references projects,
-  -- Holds the claim that the worker makes if the authorization passes the check (ClaimRecord in
-  -- sql/till/settle/claims.ts).
+  -- Holds the data of the claim (the storing of the payment) that the worker makes if the authorization passes the
+  -- check (ClaimRecord in sql/till/settle/claims.ts).
   claim jsonb not null,
-  -- The value true means that the worker claims an authorization that passes. The value false belongs to a verify call
-  -- of the facilitator, which claims nothing.
+  -- The value true means that the worker claims an authorization that passes the check (stores it as a payment). The
+  -- value false belongs to a verify call of the facilitator, which claims nothing.
   claims boolean not null,
   erc6492 boolean not null,
   reason_without_code text,

@@ -4,5 +4,5 @@ alter table payments
   add column factory_data text,
   add check ((factory is null) = (factory_data is null));
 
--- The column erc6492 is not needed any more, because the stored claim holds its value.
+-- The column erc6492 is not needed any more, because the stored claim (the data of the payment) holds its value.
 alter table payment_checks drop column erc6492;

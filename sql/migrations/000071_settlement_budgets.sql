@@ -1,12 +1,12 @@
 -- Holds what the settlements of a project cost the operator on a UTC day. The check constraint enforces the limit even
--- for two concurrent statements. The second statement then fails as a whole, and the service runs its claims again one
--- by one.
+-- for two concurrent statements. The second statement then fails as a whole, and the service repeats its claims (the
+-- storing of payments) one by one.
 create table settlement_budgets (
   project_id text primary key references projects on delete cascade,
   day date not null,
   -- Counts the claims of the day (payments that the service has accepted for settlement).
   settlements bigint not null default 0,
-  -- Holds the limit on claims that applied at the last claim. Null means no limit.
+  -- Holds the limit on claims (stored payments) that applied at the last claim. Null means no limit.
   allowed bigint,
   -- Holds the gas of the project's transactions in blocks of the chain, as their receipts state it. The gas of reverted
   -- transactions counts too.

@@ -16,8 +16,8 @@ create view transaction_payments as
   select hash, payment_id from chain_transaction_payments;
 
 alter table payments
-  -- Holds the time before which no settler may take the payment, because a settler is working on it, or because it
-  -- waits after a problem. Null means that a settler may take the payment now.
+  -- Holds the time before which no settler (worker that settles payments) may take the payment, because a settler is
+  -- working on it, or because it waits after a problem. Null means that a settler may take the payment now.
   add column settle_after timestamptz(3),
   -- The value true means that a group transaction with this payment has reverted, or did not transfer its money. The
   -- payment then needs its own transaction.

@@ -39,8 +39,8 @@ export function readLabels(query: string | undefined): string[] {
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 
 /**
- * Reads which labels a request adds to a message, and which labels it removes. If a label is in both lists, it is
- * removed. @throws {ApiError} 400 for an invalid label.
+ * Reads which labels a request adds to a message, and which labels it removes. If a label is in both lists, the request
+ * removes the label. @throws {ApiError} 400 for an invalid label.
  */
 export function readLabelChange(body: Static<typeof LabelChange>): {
   add: string[]

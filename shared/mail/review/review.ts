@@ -64,8 +64,9 @@ export function reviewOf(letter: Reviewed): Review {
 }
 
 /**
- * Finds that a mail is too long for the review by its lengths alone, before any comparison of its parts. To compare a
- * text of a million characters with an HTML part of 200,000 characters blocked the process for 1.7 seconds.
+ * Finds that a mail is too long for the review by its lengths alone, before any comparison of its parts. Previously,
+ * the comparison of a text of a million characters with an HTML part of 200,000 characters blocked the process for 1.7
+ * seconds.
  */
 function lengthObstacle({ text, html }: Reviewed): string | null {
   if (text.length + (html?.length ?? 0) > PAGES_MAX * PAGE_CHARS) return TOO_LONG

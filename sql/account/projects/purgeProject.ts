@@ -27,7 +27,7 @@ const PURSE_DELAY = { least: '30 seconds', most: '1 hour' }
  * deletion) can run again. The service keeps the project's payments for audit, with their endpoints and retention days.
  * While the project's purse may have money, the service keeps its private keys and purchases, and the purge runs again
  * later.
- * @returns 'waits' if the purge runs again.
+ * @returns 'waits' if the purge (data deletion) must run again later.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<'done' | 'waits'> {
   const batch = (table: string, key: string, bytes: string) =>

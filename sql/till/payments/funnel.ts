@@ -49,11 +49,11 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
 
 /**
  * Holds one row of the statistics: the counts of the steps from x402 challenges to settled payments. A payment counts
- * on the day on which the service claimed it.
+ * on the day on which the service claimed (stored) it.
  */
 export type FunnelSums = {
   challenges: number
-  /** Counts the payment attempts that the service refused before it claimed a payment. */
+  /** Counts the payment attempts that the service refused before it claimed (stored) a payment. */
   refused: number
   /**
    * Counts the payments that the service claimed (stored for settlement). It claims a payment only if the signature is

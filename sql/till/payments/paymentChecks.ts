@@ -109,7 +109,7 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
 
 /**
  * Ends a payment check whose result is that the chain accepts the payment. If `claims` is true and the project's daily
- * limits allow another payment, the function claims the authorization.
+ * limits allow another payment, the function claims the authorization (stores it as a payment).
  */
 export async function passCheck(
   pool: Pool,
@@ -120,8 +120,8 @@ export async function passCheck(
     await pass(pool, check, limits)
   } catch (error) {
     if (!isBudgetRace(error)) throw error
-    // The first attempt to claim the authorization may fail because a concurrent claim has used up the project's daily
-    // limit. The second attempt then sees this.
+    // The first attempt to claim the authorization (store it as a payment) may fail because a concurrent claim has used
+    // up the project's daily limit. The second attempt then finds that the limit is reached.
     await pass(pool, check, limits)
   }
 }

@@ -116,7 +116,7 @@ const SELECT_PAYMENT = `
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
-/** Returns the transfer of a payment row or of a stored claim. */
+/** Returns the transfer of a payment row or of a stored claim (the data of a payment). */
 export const transferOf = (row: TransferRow): Transfer => ({
   asset: row.asset,
   payer: row.payer,

@@ -37,8 +37,8 @@ export type NewClaim = Transfer & {
    */
   paymentIdentifier: string | null
   /**
-   * Holds the trace context (traceparent) of the request that claims the payment, so that the claim belongs to the same
-   * trace. If `traceparent` is absent or null, the claim belongs to no trace.
+   * Holds the trace context (traceparent) of the request that claims (stores) the payment, so that the claim belongs to
+   * the same trace. If `traceparent` is absent or null, the claim belongs to no trace.
    */
   traceparent?: string | null
 }
@@ -127,8 +127,8 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // If a concurrent claim has used up the project's daily limit, a batch of several claims throws the error. The
-    // batcher then tries each claim separately.
+    // If a concurrent claim (storing of a payment) has used up the project's daily limit, a batch of several claims
+    // throws the error. The batcher then tries each claim separately.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }

@@ -2,8 +2,8 @@ import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Holds the limits on a project's claimed payments and on its gas in one UTC day. A null limit means that the project
- * has no such limit.
+ * Holds the limits on a project's claimed (stored) payments and on its gas in one UTC day. A null limit means that the
+ * project has no such limit.
  */
 export type SettlementLimits = { dailySettlements: number | null; dailyGas: number | null }
 
@@ -69,13 +69,13 @@ export const COUNTED = `
   )`
 
 /**
- * Tells whether an error means that a concurrent claim has used up the daily limit of a project. The failed statement
- * has then stored nothing.
+ * Tells whether an error means that a concurrent claim (storing of a payment) has used up the daily limit of a project.
+ * The failed statement has then stored nothing.
  */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'
 
-/** Tells whether a project has used up its daily limit on claims or on gas. */
+/** Tells whether a project has used up its daily limit on claims (stored payments) or on gas. */
 export async function isBudgetUsedUp(
   db: Queryable,
   projectId: string,

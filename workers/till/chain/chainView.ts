@@ -58,8 +58,8 @@ type ChainTools = {
 }
 
 /**
- * Holds the state of the chain as this process sees it. Each process has one view of the chain, which the settler and
- * the watcher share.
+ * Holds the state of the chain as this process sees it. Each process has one view of the chain, which the settler
+ * (which settles payments) and the watcher (which polls the chain) share.
  */
 export type ChainView = ChainTools & {
   /**

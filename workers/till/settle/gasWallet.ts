@@ -140,8 +140,8 @@ function afterLast<Result>(
 }
 
 /**
- * Assigns the next nonces of a gas wallet to the payments, stores the signed transactions and broadcasts them. A
- * transaction that the chain node refuses is broadcast again later by the watcher.
+ * Assigns the next nonces of a gas wallet to the payments, stores the signed transactions and broadcasts them. If the
+ * chain node refuses a transaction, the watcher (which polls the chain) broadcasts it again later.
  */
 export function sendPayments(
   chain: KnownChain,
@@ -219,8 +219,9 @@ async function storeAndSend(
 type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
- * Makes a gas wallet send a contract call that belongs to no payment. If the watcher must replace the transaction, the
- * replacement does not contain the call. Therefore the caller must be ready to send the call again.
+ * Makes a gas wallet send a contract call that belongs to no payment. If the watcher (which polls the chain) must
+ * replace the transaction, the replacement does not contain the call. Therefore the caller must be ready to send the
+ * call again.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {

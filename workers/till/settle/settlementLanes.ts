@@ -1,7 +1,8 @@
 /**
- * Forms groups of payments, each of which one transaction settles. The job of one payment wakes the settler, which
- * takes all waiting payments. Therefore the size of a group does not depend on the number of concurrent jobs. No timer
- * starts a group: the payments that arrive while one group is being settled form the next group.
+ * Forms groups of payments, each of which one transaction settles. The job of one payment wakes the settler (which
+ * settles payments), which takes all waiting payments. Therefore the size of a group does not depend on the number of
+ * concurrent jobs. No timer starts a group: the payments that arrive while one group is being settled form the next
+ * group.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import {
@@ -38,8 +39,8 @@ const ALONE_MAX = 16
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
 /**
- * Sets after which delay the settler reads the waiting payments again if another process has locked the row of one of
- * them.
+ * Sets after which delay the settler (which settles payments) reads the waiting payments again if another process has
+ * locked the row of one of them.
  */
 const LOCKED_DELAY_MS = 50
 

@@ -1,6 +1,6 @@
 /**
- * Settles claimed payments: simulates, signs, stores and broadcasts their transactions. Afterwards, the watcher follows
- * these transactions on the chain.
+ * Settles claimed (stored) payments: simulates, signs, stores and broadcasts their transactions. Afterwards, the
+ * watcher (which polls the chain) follows these transactions on the chain.
  */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
@@ -56,7 +56,8 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   )
   const sent = new Set(open.flatMap((transaction) => transaction.paymentIds))
   // The transaction of an unsent payment is broadcast again, because sending the same signed bytes again can never pay
-  // twice. The watcher later repeats the broadcast if the state of the transaction does not change.
+  // twice. The watcher (which polls the chain) later repeats the broadcast if the state of the transaction does not
+  // change.
   await broadcast(
     chain,
     open.filter((transaction) => transaction.isUnsent),

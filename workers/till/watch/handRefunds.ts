@@ -18,8 +18,8 @@ import { noncesByLog, plainTransfers } from '../chain/transfer.ts'
 const BATCH_MAX = 50
 
 /**
- * Holds the row number of the claimed refund at which the last poll ended. The number 0 means that the next poll begins
- * with the first refund.
+ * Holds the row number of the claimed refund (which a seller says to have paid) at which the last poll ended. The
+ * number 0 means that the next poll begins with the first claimed refund.
  */
 export type ClaimMemory = { lastClaimRow: bigint }
 

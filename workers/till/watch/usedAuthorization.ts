@@ -53,8 +53,8 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
   // payment). A transaction of anybody else in such a block paid for another request. This is true even if this service
   // has also signed a transaction, because a chain node that lags behind may have let it sign.
   const isOwn = event !== null && (await isTransactionOf(chain.pool, event.txHash, payment.id))
-  // Without the stored head block of the claim, only the time of the event's block tells whether the event came before
-  // the claim.
+  // Without the stored head block of the claim (the storing of the payment), only the time of the event's block tells
+  // whether the event came before the claim.
   const needsEvent = isOwn || (payment.txHash !== null && payment.claimHead === null)
   const wasUsed = needsEvent ? false : (early ?? (await wasUsedAt(chain, payment, claimHead)))
   if (event === null) {
@@ -84,7 +84,8 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     feeWei: feeOf(receipt),
   }
   const settlement = settlementOf(payment, receipt, logIndex, chain.receiptKey)
-  // A payment of a group is left to the watcher, which records the transaction together with all payments of the group.
+  // A payment of a group is left to the watcher (which polls the chain), because the watcher records the transaction
+  // together with all payments of the group.
   const isOneOfMany = await isGroup(chain.pool, mined.hash)
   await recordSettlements(chain.pool, {
     settlements: [settlement],
