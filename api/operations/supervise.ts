@@ -9,8 +9,8 @@ export type RunningPart = {
 }
 
 /**
- * Limits the attempts to start a part for the first time. If somebody kills a part while it starts, this must not end
- * the whole service.
+ * Limits the attempts to start a part for the first time. Several attempts are allowed, so that the whole service
+ * continues if somebody kills a part while it starts.
  */
 const FIRST_TRIES = 3
 
