@@ -102,7 +102,7 @@ test('a hundred concurrent reads of a secret add a hundred audit log entries', a
   expect(found.map((entry) => entry.requestId).toSorted()).toEqual(asked.toSorted())
 })
 
-test('a project key without scopes may read the audit log of its own project, but no other audit log', async () => {
+test('a project key without scopes may read the audit log of its own project, and no other project’s audit log', async () => {
   const bare = await service.newAgent({ scopes: [] })
   expect(await logs(bare)).toEqual([])
   const { status, body } = await service.platform.get('/v0/logs')
@@ -149,7 +149,8 @@ test('each filter of the audit log returns only the matching entries, alone and 
   await agent.get(path('b/ü'))
   await agent.get(path('gone'))
   const { pool } = service.database
-  // These audit log entries have the form in which other parts of the service write them.
+  // The test adds two entries directly to the audit log: one for sent mail, and one whose action only begins like an
+  // action of the vault.
   await pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)
      values ($1, 'mail.send', 'thd_1', 'loid-other', 'r', 'ok', '2020-01-01'),

@@ -280,7 +280,7 @@ test('an export that loses its database connection ends with an error and never 
   expect(next.at(-1).counts.message).toBe(600)
 })
 
-test('at most four exports run at the same time, at most two of them for one platform key, and the service refuses more until one ends', async () => {
+test('at most four exports run at the same time, at most two of them for one platform key, and the service refuses further exports until one ends', async () => {
   const agent = await service.newAgent()
   await fill(agent, 200)
   const others = [generateKey('platform'), generateKey('platform')]

@@ -97,7 +97,7 @@ test('a project created without options has every scope and an email address of 
   expect(two.emailAddress).not.toBe(one.emailAddress)
 })
 
-test('an invalid project field is refused with the name of the field', async () => {
+test('a request with an invalid project field is refused, and the error names the field', async () => {
   const cases: [unknown, string][] = [
     [{ emailName: 'a b' }, 'emailName must be 1 to 64 letters'],
     [{ emailName: '.a' }, 'emailName must be 1 to 64 letters'],

@@ -138,7 +138,7 @@ test('the client reads an event whose data contains U+2028, because this charact
   await ended
 })
 
-test('the client passes on the event stream.gap (missed events) with the event id after which the stream continues', async () => {
+test('if the client has missed events, it passes on the event stream.gap with the event id after which the stream continues', async () => {
   const { told, abort, ended } = follow(
     streaming('retry: 2000\nid: 7-5\n\nevent: stream.gap\ndata: {}\n\n'),
   )

@@ -112,8 +112,8 @@ test('if the response to a call that waits for a message is lost, the repeated c
     expect(Date.parse(second?.get('after') ?? '')).toBeWithin(startMs - 1_100, startMs + 1_100)
     expect(Number(second?.get('timeout'))).toBeWithin(15, 21)
   }
-  // Without a response, the client does not know the time of the service, so the repeated wait also has no parameter
-  // `after`.
+  // The client got no response to its first call, so it does not know the time of the service. The repeated call
+  // therefore also has no parameter `after`.
   const urls: string[] = []
   const unreached = new Purser({
     apiKey: KEY,
@@ -185,7 +185,7 @@ test('each redeem call (for a payment) has a new idempotency key, and all attemp
   expect(other).not.toBe(first)
 })
 
-test('the client retries every HTTP method after status 429, but only after the time in Retry-After', async () => {
+test('the client retries a call of every HTTP method after the status 429, but only after the time in Retry-After', async () => {
   const { purser, requests } = await misbehaving([LIMITED, FINE])
   const startedMs = performance.now()
   await purser.messages.send(MAIL)

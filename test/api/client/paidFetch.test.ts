@@ -13,8 +13,8 @@ const URL_PAID = 'https://seller.example/weather'
 type Call = { method: string; path: string; key: string | null; body: unknown }
 
 /**
- * Returns a client whose calls get the given purchases one after another, and the list of its calls. The last purchase
- * answers all further calls. An error stands for a lost connection.
+ * Returns a client whose calls get the given purchases one after another, and the list of its calls. All calls after
+ * the last purchase get this purchase again. An error in the list simulates a lost connection.
  */
 function buying(...purchases: object[]) {
   const calls: Call[] = []

@@ -44,7 +44,7 @@ function accepts({
 const acceptsHeaders = (headers: Record<string, string>) =>
   accepts({ headers: { 'x-purser-console': '1', host: 'purser.example', ...headers } })
 
-describe('the console accepts requests only from its own page', () => {
+describe('the console accepts a request only from its own page, and refuses a request that another site causes', () => {
   test('a request to the console API must have the header X-Purser-Console, with any value', () => {
     expect(accepts({})).toBe(true)
     expect(accepts({ headers: { 'x-purser-console': '' } })).toBe(true)

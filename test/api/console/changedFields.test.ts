@@ -1,6 +1,6 @@
 /**
- * Tests in a browser that a form saves only the changed fields. Another person may have changed other fields since the
- * form opened.
+ * Tests in a browser that a form saves only the changed fields, because another person may have changed other fields
+ * since the form opened.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'

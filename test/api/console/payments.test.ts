@@ -1,6 +1,6 @@
 /**
- * Tests the payment pages that a seller sees in a browser: the funnel, filters, failures, receipts, webhooks and signed
- * payment headers.
+ * Tests the payment pages that a seller sees in a browser: the funnel (the counts of each step from an offer to a
+ * payment), filters, failures, receipts, webhooks and signed payment headers.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'

@@ -104,7 +104,7 @@ describe('an event reader can start without the id of a last received event, and
     reader.close()
   })
 
-  test('an event reader gets no event of another project', async () => {
+  test('an event reader gets only the events of its own project, and no event of another project', async () => {
     const [projectId, otherId] = [await projectWith(0), await projectWith(0)]
     const { reader } = await feed.open(projectId, null)
     const { reader: other } = await feed.open(otherId, null)
@@ -148,7 +148,7 @@ describe('an event reader continues after the last event that its caller has rec
   test('an event reader gets long events in pages of at most 64 KB, both from the database and from the memory of the process', async () => {
     const projectId = await projectWith(0)
     const { reader: live } = await feed.open(projectId, null)
-    // A reader without an earlier known event gets the new events from the memory of the process.
+    // A reader whose caller named no received event gets new events from the memory of the process.
     await add(projectId, 5, 'a'.repeat(25_000))
     const { reader: late } = await feed.open(projectId, after(0))
     for (const reader of [live, late]) {

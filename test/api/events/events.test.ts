@@ -281,7 +281,7 @@ describe('the event stream of a project sends its events', () => {
       ['as many', ['New 1', 'New 2']],
       ['more', ['New 1', 'New 2', 'New 3']],
     ] as const) {
-      test(`a client whose events were lost in a restore of the database gets stream.gap and then the new events: ${name}`, async () => {
+      test(`a client whose events were lost in a restore of the database gets stream.gap (missed events) and then the new events: ${name}`, async () => {
         const agent = await service.newAgent()
         let lastEventId = ''
         {
@@ -483,8 +483,8 @@ describe('a client that waits for a message gets the next matching message, or a
       })
       const quietFrom = proxy.bytesIn
       await Bun.sleep(1_000)
-      // The number of queries must stay small. If each waiting request sent a query, it would be far larger, whereas
-      // other parts of the process send only a few queries a second.
+      // The number of queries must stay small, because other parts of the process send only a few queries a second. If
+      // each waiting request sent a query, the number would be far larger.
       expect(proxy.bytesIn - quietFrom).toBeLessThan(5_000)
       await storeMail(own, agent, 'From: ada@example.com\r\nSubject: For all\r\n\r\nHello\r\n')
       const texts = await Promise.all(answers)

@@ -146,7 +146,7 @@ test('a webhook receives only its event types and only its project’s events', 
   expect(two.requests).toHaveLength(1)
 })
 
-test('a failed webhook delivery is retried, and an operator can send it again with the new secret', async () => {
+test('a failed webhook delivery is retried, and after a rotation of the secret an operator can send it again, signed with the new secret', async () => {
   await using receiver = await startReceiver()
   let failures = 1
   receiver.answer = (_request, response) => status(failures-- > 0 ? 500 : 200)(_request, response)

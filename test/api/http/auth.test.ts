@@ -111,7 +111,7 @@ test('whoami with a platform key shows how many requests the key has made, and t
   expect(Date.parse(counted.lastUsedAt)).toBeGreaterThanOrEqual(Date.parse(counted.createdAt))
 })
 
-test('no bytes in the database reveal an API key', async () => {
+test('if an API key is stored, no bytes in the database reveal the key', async () => {
   const agent = await service.newAgent()
   const { rows } = await service.database.pool.query('select t::text as line from api_keys t')
   expect(rows.length).toBeGreaterThan(0)

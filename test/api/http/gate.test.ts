@@ -34,7 +34,7 @@ const signIn = (subject: string, limit = 2) =>
     () => 'counted',
     (error) => error.status,
   )
-/** Moves the current rate limit minute into the future, so that it cannot end between two requests. */
+/** Moves the current minute of the rate limit into the future, so that this minute cannot end between two requests. */
 const freeze = () =>
   database.pool.query(`update rate_windows set window_start = window_start + interval '1 minute'`)
 
@@ -54,7 +54,7 @@ test('the rate limit counts failed sign-ins for their IP address, and refuses mo
   expect(await signIn('192.0.2.2')).toBe('counted')
 })
 
-test('calls after the first in one HTTP request are not counted without a rate limit, and a request with one call adds no such count', async () => {
+test('without a rate limit, neither additional calls in a request nor failed sign-ins are counted, and a request without additional calls adds no count', async () => {
   await countFurther(services(0, NO_DATABASE), 'prj_c', 5)
   await countFurther(services(3, NO_DATABASE), 'prj_c', 0)
   await countFailedSignIn(services(0, NO_DATABASE), '192.0.2.3')

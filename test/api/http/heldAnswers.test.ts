@@ -60,7 +60,7 @@ test('a client that reads too slowly loses its response, and the memory of this 
   await answers.body('a', MB, read)
 })
 
-test('if memory is needed, responses unread for three minutes are dropped, first those of the project that occupies the most memory', async () => {
+test('if memory is needed, responses that were not read for three minutes are dropped, first those of the project that occupies the most memory', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 8 * MB, nowMs: () => nowMs })
   const open = async (projectId: string) => {
@@ -82,13 +82,13 @@ test('if memory is needed, responses unread for three minutes are dropped, first
   expect(late).toBeInstanceOf(ReadableStream)
 })
 
-test('no waiting response is dropped for a request that is refused anyway', async () => {
+test('if a request is refused anyway, no unread response of another request is dropped for it', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 8 * MB, nowMs: () => nowMs })
   const waiting = ((await answers.body('a', MB, read)) as ReadableStream<Uint8Array>).getReader()
   nowMs += 180_000
   await answers.body('b', 3 * MB, read)
-  // The project `b` occupies more than half of the memory that would be left for it.
+  // The project `b` already occupies more than half of the memory that is left for it, so it gets no more memory.
   expect((await failure(answers.body('b', 4 * MB, read)))?.message).toMatch(/Too many large/)
   expect((await waiting.read()).value).toHaveLength(64 * 1024)
 })

@@ -37,7 +37,7 @@ async function all(get: Agent['get'], path: string, name: string): Promise<any[]
 
 const sql = (text: string, values: unknown[] = []) => service.database.pool.query(text, values)
 
-describe('the list of webhook deliveries has filters', () => {
+describe('the list of webhook deliveries can be filtered, and a filter also finds deliveries on later pages', () => {
   let webhookId: string
   beforeAll(async () => {
     const { body } = await agent.post('/v0/webhooks', {

@@ -17,7 +17,8 @@ test('a project that reads much large JSON must wait, while other projects and o
       message: 'Too many large responses: read smaller pages or wait',
       headers: { 'retry-after': retryAfter },
     })
-  // One megabyte counts as 35 ms. A project may use 5,000 ms at once and gets 100 ms back in each second.
+  // One megabyte of JSON counts as 35 ms of processing time. A project may use 5,000 ms at once and gets 100 ms back in
+  // each second.
   for (let n = 0; n < 18; n++) list('a')
   expect(() => list('a')).toThrow(refused('1'))
   time.admit({ sharer: 'a', route: '/small' })
@@ -41,8 +42,8 @@ test('the time of a function counts for its project even if the function fails',
     throw new Error('failed')
   }
   expect(() => time.run(a, failing)).toThrow('failed')
-  // Both functions took at least 20 ms. After 142.6 MB of JSON, which counts as 4,991 ms, less time is left than they
-  // took.
+  // Both functions together took at least 20 ms. After 142.6 MB of JSON, which counts as 4,991 ms, only 9 ms are left,
+  // so the project is refused.
   time.countJson(a, 142.6 * MB)
   expect(() => time.admit(a)).toThrow('Too many large responses')
   const b = { sharer: 'b', route: '/page' }

@@ -18,8 +18,8 @@ import '../../support/long.ts'
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const answering = fakeDns(zone)
 /**
- * The test DNS server delays the next TXT query for a name until the promise resolves. The delayed query still gets the
- * TXT records that DNS had before the change.
+ * Makes the test DNS server delay the next TXT query for a name until the given promise resolves. The delayed query
+ * still gets the TXT records that DNS had before the change.
  */
 const held = new Map<string, Promise<void>>()
 let sink: Sink

@@ -245,7 +245,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
     ['REPLY', 'foe@b.test', false],
     ['RECEIVE', 'foe@b.test', true],
   ] as const) {
-    test(`email rules in the scope ${scope} for the address ${address}: allowed is ${allowed}`, () =>
+    test(`email rules in the scope ${scope} give the answer ${allowed} to the question whether mail with the address ${address} is allowed`, () =>
       expect(isAllowed(rules, scope, address)).toBe(allowed))
   }
 

@@ -96,7 +96,7 @@ async function answerTo(message: object, given: Given) {
 }
 
 describe('the relay passes each message of the MCP host to the service, and the response back to the host', () => {
-  test('the MCP relay (stdio to HTTP) sends a message with the API key and the tool name form, and returns the service’s answer', async () => {
+  test('the MCP relay (stdio to HTTP) sends a message with the API key and the chosen form of tool names, and returns the service’s answer', async () => {
     const { say, asked, sent, end } = await start(echo, 'underscore')
     say({ id: 1, method: 'tools/list', params: { a: 'é' } })
     await end()

@@ -146,7 +146,7 @@ describe('the service tells an app what is wrong with its authorization request'
   })
 })
 
-describe('the service shows an error only to the person, on an error page, and not to the app', () => {
+describe('if an error must not be sent to the app, the person sees an error page instead', () => {
   const UNKNOWN = 'client_id is unknown: let the app register again.'
 
   /** Expects that the response is an error page with the given text. */

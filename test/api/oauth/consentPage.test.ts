@@ -21,7 +21,7 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
   let clientId: string
   let redirect: string
   /**
-   * Holds a test server that plays the role of the OAuth app. It records the query of each redirect that the browser
+   * Runs a test server that plays the role of the OAuth app. It records the query of each redirect that the browser
    * follows to it.
    */
   let app: ReturnType<typeof Bun.serve>

@@ -25,7 +25,7 @@ async function countWaiting(): Promise<number> {
 }
 
 /**
- * an app can revoke one of its own tokens
+ * Connects an app, and starts a call of the app that waits for mail. The app can later revoke its own tokens.
  */
 async function startWaiting() {
   const agent = await service.newAgent()

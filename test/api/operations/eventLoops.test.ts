@@ -33,7 +33,7 @@ test('if the event loop of a process was blocked for a second, /readyz and /metr
   expect(Number(seconds)).toBeGreaterThan(1)
 })
 
-test('while the event loop of a worker pool is blocked, /readyz names this worker pool', async () => {
+test('while the event loop of a worker pool is blocked, /readyz reports this pool by its name', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   await using workers = startProcess(
     'workers/main.ts',

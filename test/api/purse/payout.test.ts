@@ -46,7 +46,8 @@ test('a purse transfers its balance above the maximum to the payout address, fro
   expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })
   const waitMs = Date.parse(set.payout.next.from) - Date.now()
   expect(Math.round(waitMs / 3_600_000)).toBe(24)
-  // The worker reads the purse balance repeatedly, but transfers nothing to the payout address.
+  // Until the payout address is valid, the worker reads the purse balance repeatedly but transfers nothing to this
+  // address.
   const { balanceBlock } = await purseOf(buyer)
   await till.client.mine({ blocks: 2 })
   await waitFor('a later balance', async () => (await purseOf(buyer)).balanceBlock > balanceBlock)

@@ -58,7 +58,7 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   )
   const errors = all.filter(({ status }) => status >= 300)
   expect(errors).toEqual([])
-  // Each request gets its own purchase.
+  // Each request has a different idempotency key, so each request gets its own purchase.
   expect(new Set(all.map(({ body }) => body.purchaseId)).size).toBe(PAYMENTS)
   const ended: PurchaseView[] = await Promise.all(
     all.map(({ body }) =>

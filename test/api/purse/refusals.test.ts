@@ -141,14 +141,14 @@ describe('a purse does not sign a payment that breaks one of its rules', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
   })
 
-  test('a purse refuses a host if one of its mandates is stopped, although another mandate covers the host', async () => {
+  test('a purse refuses to pay a host if one of the mandates for this host is stopped, even if another mandate covers the host', async () => {
     await buyer.giveMandate({ hosts: [seller.host] })
     const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
     await till.service.platform.patch(path, { state: 'stopped' })
     await refused('frozen')
   })
 
-  test('a purse refuses a host if its mandate is missing, ended, expired, or not yet valid', async () => {
+  test('a purse refuses to pay a host if the mandate for this host is missing, ended, expired, or not yet valid', async () => {
     const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
     await till.service.platform.delete(path)
     await buyer.giveMandate({ hosts: ['api.example.com'] })

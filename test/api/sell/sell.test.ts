@@ -285,7 +285,7 @@ test('if two servers could read the path of a request in different ways, the req
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
-    // The health check in compose.yaml requests the path /%2f of the paywall.
+    // The health check in compose.yaml requests the path /%2f of the paywall, so this path must get a response.
     ['/%2f', 400],
     ['/weather%00', 400],
     ['/weather%zz', 400],
@@ -298,7 +298,7 @@ test('if two servers could read the path of a request in different ways, the req
   expect(origin.seen).toEqual([])
 })
 
-test('if a path pattern (glob) is for sale, a payment for its fixed first part alone is refused', async () => {
+test('if a path pattern (glob) is for sale, a payment for the fixed part of the pattern alone is refused', async () => {
   await using other = (await sell([origin.url, '--prices', join(folder, 'globs.json')])).process
   const [, at = ''] = await printed(other, /at (http:\S+)/)
   expect((await fetch(`${at}/files/`)).status).toBe(402)

@@ -53,7 +53,8 @@ test('once the inbox of a mail service’s connection is known, the connection c
     limits.countAs(open()!, inboxes.map(inboxSharer)).map(({ name }) => name.split(' ').at(-1))
   expect([deliver('flooded'), deliver('flooded')]).toEqual([['flooded'], ['flooded']])
   expect([deliver('other'), deliver('third', 'flooded')]).toEqual([['other'], ['third']])
-  // If the connections of its inbox have reached their limit, the connection still counts for the mail service.
+  // If an inbox has its maximum of connections, a further connection to this inbox still counts for the mail service
+  // that opened it.
   expect(deliver('flooded')).toEqual([])
   expect([open() === null, open()]).toEqual([false, null])
   expect(limits.count()).toBe(6)

@@ -31,7 +31,7 @@ describe('a network may send only a limited number of mails a minute', () => {
     expect(made.takesFrom(ONE)).toBe(true)
   })
 
-  test('an IPv6 site may send four times as many mails as each network of the site', () => {
+  test('an IPv6 site (/48) may send four times as many mails a minute as each /64 network of the site', () => {
     const { made } = rates({ messagesPerIp: 2 })
     const address = (network: number) => `2001:db8:1:${network}::1`
     for (let network = 1; network <= 3; network++) times(2, () => made.count(address(network), []))

@@ -210,7 +210,7 @@ test('the service fills in a secret only in the allowed request parts, but fills
   expect([shown.status, published]).toEqual([403, []])
 })
 
-/** Returns the text that the agent gets back after a use of a secret. */
+/** Returns the text that the agent gets back after a request with a secret. */
 const read = async (name: string, request: object) => {
   const { body } = await use(name, request)
   return body.response?.body ?? ''

@@ -80,7 +80,7 @@ test('the service refuses to store the placeholder that it shows for a hidden TO
   expect(allowed).toContain(body.code)
 })
 
-test('only the operations get, totp and backup change lastUsedAt of a credential', async () => {
+test('only the operations get, totp and backup of a credential change its time lastUsedAt', async () => {
   const owner = await service.newAgent()
   const lastUsedAt = async () => (await owner.get('/v0/vault')).body.credentials[0].lastUsedAt
   const data = { secret: SECRET, backupCodes: ['a'] }

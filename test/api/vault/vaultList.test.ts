@@ -125,7 +125,7 @@ test('a page of the vault list without a limit ends after 8 MB, even if the boun
   expect(sizes).toHaveLength(2)
   expect(sizes[0]).toBeWithin(400, 425)
   expect(new Set(items.map((item) => item.name)).size).toBe(500)
-  // A change of the bounds (where a credential may be used) also changes their stored size.
+  // A change of the bounds (where a credential may be used) must also change the stored size of the bounds.
   const { rows } = await service.database.pool.query(
     `select bounds_bytes as n from credential_versions v join credentials c on c.row = v.credential_row
      where c.project_id = $1 and c.name = 'first'`,

@@ -171,7 +171,7 @@ test('after a PUT, the agent cannot tell whether the stored secret was the same 
     await store('oracle', { ...KEY, data: { key } })
     rotations.push((await item()).lastRotatedAt)
   }
-  // A restore of a version must not reveal whether two versions have the same secret.
+  // A restore of an old version must not reveal whether two versions have the same secret.
   for (const version of [1, 1, 2]) {
     await agent.post(path('oracle', `/versions/${version}/restore`))
     rotations.push((await item()).lastRotatedAt)

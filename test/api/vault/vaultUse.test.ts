@@ -125,7 +125,7 @@ test('a request fills in secrets at placeholders in path, query, headers and bod
   expect([again.status, again.body]).toEqual([200, body])
 })
 
-test('each use of a secret adds an event, and an audit log entry with host, method, path and status', async () => {
+test('each request with a secret adds an event, and an audit log entry with host, method, path and status', async () => {
   const owner = await service.newAgent()
   await store('n', {}, owner)
   answer = (_request, response) => response.writeHead(418).end()
@@ -271,7 +271,7 @@ test('if a secret has characters that its part of the request cannot contain, th
   ).toHaveLength(7)
 })
 
-test('three uses of a secret with one Idempotency-Key send one request, and another request with this key gets status 409', async () => {
+test('three requests with one secret and one Idempotency-Key reach the server once, and a different request with this key gets status 409', async () => {
   await store('once')
   answer = (_request, response) => response.end('done')
   const request = { url: url('/pay'), body: 'x={{password}}' }
@@ -287,7 +287,7 @@ test('three uses of a secret with one Idempotency-Key send one request, and anot
   expect(outcome(other)).toEqual([409, 'Idempotency-Key was used for another request'])
 })
 
-test('a use of a secret at a slow server gets status 202, and its response can be read until it expires', async () => {
+test('a request with a secret to a slow server gets status 202, and its response can be read until it expires', async () => {
   await store('slow')
   const held = Promise.withResolvers<void>()
   answer = (_request, response) => void held.promise.then(() => response.end('late'))
@@ -321,7 +321,7 @@ test('a call that waits for the result of a request with a secret gets no respon
     const metrics = await (await fetch(`${service.url}/metrics`)).text()
     return /^purser_result_readers 2$/m.test(metrics)
   })
-  // The service checks the key again only for a response that takes over a second.
+  // The service checks the API key again only if a response takes over a second, so the test waits longer than that.
   const waitingMs = performance.now()
   await waitFor('a late read', () => performance.now() - waitingMs > 1_500)
   await service.platform.post(`/v0/platform/projects/${owner.project.id}/rotate-key`)
@@ -374,7 +374,7 @@ test('a request with a secret has the result failed if the connection is refused
   expect(redirect.body.response.headers.location).toBe('https://other.example/?p=[masked]')
 })
 
-test('a project has at most sixteen uses of secrets in progress, and another project is not delayed', async () => {
+test('a project has at most sixteen requests with secrets in progress, and another project is not delayed', async () => {
   const [greedy, other] = [await service.newAgent(), await service.newAgent()]
   for (const one of [greedy, other]) await store('n', {}, one)
   const held: ServerResponse[] = []

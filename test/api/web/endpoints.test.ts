@@ -52,7 +52,7 @@ describe.skipIf(!hasBrowser)('an owner manages endpoints at the console', () => 
     await page.getByRole('row', { name: urlPattern }).getByText('0.03 USDC').waitFor()
   })
 
-  test('a change of the price keeps the line breaks and blanks of a description, and an owner edits the description line by line', async () => {
+  test('if an owner changes the price of an endpoint, its description keeps line breaks and blanks, and the owner can edit the description line by line', async () => {
     const { agent, urlPattern, one } = await register()
     const description = ' Tea\r\nfor one\nor two '
     await agent.patch(one, { description })

@@ -373,7 +373,7 @@ test('two requests with the same payment but different raw bodies count as diffe
   expect(reasonIn((await ask(headers, { method: 'POST', body: 'b' })).seen)).toBe(DUPLICATE)
 })
 
-test('over HTTP/2, a payment for one body buys no content for another body, although no header names the length', async () => {
+test('over HTTP/2, a payment for a request with one body buys no content for another body, even if no header states the body’s length', async () => {
   const service = shopService()
   const serve = requirePayment({
     purser: service.purser,

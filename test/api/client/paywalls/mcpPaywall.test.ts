@@ -90,7 +90,7 @@ test('the MCP paywall finds a payment under three keys of _meta, as text or as a
   }
 })
 
-test('a paid call gets the tool’s result and the settlement, and a repeated call gets the same two again', async () => {
+test('a paid call gets the tool’s result and the settlement, and a repeated call gets the same result and settlement', async () => {
   let calls = 0
   const { ask } = open(() => {
     calls++

@@ -72,7 +72,7 @@ async function first<Answer>(answers: PaidAnswers<Answer>, key: string): Promise
   return asked.sale
 }
 
-test('if stored paid responses need too much memory, the paywall drops the oldest and refuses later requests with their payments', async () => {
+test('if the stored paid responses need too much memory, the paywall drops the oldest of them, and refuses later requests with their payments', async () => {
   const answers = new PaidAnswers<number>()
   for (let n = 0; n < 200; n++) {
     ;(await first(answers, `key ${n}`)).sold({ answer: n, bytes: 256 * 1024 })

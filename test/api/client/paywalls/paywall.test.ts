@@ -138,12 +138,12 @@ test('if two equal paid requests run at the same time and the first fails, the p
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = async () => {
-    // The second of the two equal requests waits for the first as soon as its idempotency key is computed. This happens
-    // before the last of the keys that this loop computes.
+    // The loop computes 50 idempotency keys, which takes longer than the second request needs to compute its own key.
+    // From then on the second request waits for the first.
     for (let n = 0; n < 50; n++) await requestKey(payment, [n])
     return refusal('insufficient_funds')
   }
-  // The outcomes may be in either order, because the keys of the two requests are made at the same time.
+  // Either request may be the first one, because the keys of both requests are computed at the same time.
   const outcomes = await Promise.all([ask(payment), ask(payment)])
   const waited = outcomes.findIndex((outcome) => 'status' in outcome && outcome.status === 503)
   expect(briefly(outcomes[1 - waited]!)).toEqual([402, 'insufficient_funds'])
@@ -340,7 +340,7 @@ test('if the program of the seller contains a bug, the paywall throws the origin
   ).toBeInstanceOf(TypeError)
 })
 
-test('a payment that the service cannot read gets a payment offer, and no error about a misconfigured paywall', async () => {
+test('a request whose payment the service cannot read gets a payment offer, and no error about a misconfigured paywall', async () => {
   for (const payment of [
     { x: '\u0000' },
     { x: '\ud800' },
@@ -354,7 +354,7 @@ test('a payment that the service cannot read gets a payment offer, and no error 
   }
 })
 
-test('a large payment that the service can read is redeemed', async () => {
+test('a large payment is redeemed if the service can read it', async () => {
   for (const payment of [
     'x'.repeat(16_384),
     { extensions: 'x'.repeat(100_000) },

@@ -26,7 +26,7 @@ function open(handler: (served: number) => Response | Promise<Response>) {
 }
 const DUPLICATE = [402, 'duplicate_settlement']
 
-test('if the handler fails, the payer may repeat a request with a long body and the same payment until a response is sold', async () => {
+test('if the handler fails, the payer may repeat a request with a long body and the same payment until the paywall has sold a response', async () => {
   const shop = open((served) => new Response(`ha ${served}`, { status: served < 3 ? 503 : 200 }))
   const payment = newPaymentHeader()
   expect(await shop.ask(payment)).toEqual([503, 'ha 1'])
@@ -38,7 +38,7 @@ test('if the handler fails, the payer may repeat a request with a long body and 
   expect(shop.served).toBe(3)
 })
 
-test('if the paywall does not get the service’s response, the payer may repeat a long request with the same payment and gets the content', async () => {
+test('if the paywall does not get the service’s response, the payer may repeat a request with a long body and the same payment, and gets the content', async () => {
   const shop = open(() => new Response('ha'))
   const payment = newPaymentHeader()
   shop.service.answer = () => {
@@ -50,7 +50,7 @@ test('if the paywall does not get the service’s response, the payer may repeat
   expect(new Set(shop.service.keys()).size).toBe(1)
 })
 
-test('a payer who leaves during the response gets no second response for another body', async () => {
+test('a payer who disconnects during the response cannot use the same payment for a request with another body', async () => {
   // The handler sends the first bytes of its response, and never ends the response.
   const shop = open(
     () =>
@@ -71,7 +71,7 @@ test('a payer who leaves during the response gets no second response for another
   expect(shop.served).toBe(1)
 })
 
-test('if several long requests arrive at once with the same payment, the handler runs once', async () => {
+test('if several requests with long bodies arrive at once with the same payment, the handler runs only once', async () => {
   const gate = Promise.withResolvers<void>()
   const shop = open(async () => {
     await gate.promise
@@ -84,7 +84,7 @@ test('if several long requests arrive at once with the same payment, the handler
   expect(shop.served).toBe(1)
 })
 
-test('after a refusal, a repeated long request gets a new idempotency key', async () => {
+test('after the service has refused a payment, a repeated request with a long body gets a new idempotency key', async () => {
   const shop = open(() => new Response('ha'))
   const payment = newPaymentHeader()
   shop.service.answer = () => refusal('insufficient_funds')

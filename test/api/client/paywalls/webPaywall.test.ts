@@ -88,7 +88,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect(served).toBe(bodies.length)
     })
 
-    test('if the handler fails, the payer may repeat the request with the same payment until a response counts as sold', async () => {
+    test('if the handler fails, the payer may repeat the request with the same payment until the paywall has sold a response', async () => {
       let served = 0
       const { ask } = open(() => {
         served++

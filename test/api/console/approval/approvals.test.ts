@@ -130,7 +130,7 @@ describe.skipIf(!hasBrowser)(
       await page.getByRole('button', { name: 'Approve', exact: true }).waitFor()
     })
 
-    test('an owner rejects a mail with a reason, and sets that outgoing mail needs approval', async () => {
+    test('an owner rejects a mail with a reason, and then requires approval for all outgoing mail', async () => {
       const agent = await service.newAgent()
       await using console = await openConsole(browser, service)
       const { page } = console

@@ -65,7 +65,7 @@ test('the owner cannot approve a picture of a form button, which the page does n
   })
 })
 
-test('an attachment whose Content-ID a program could decode is refused', async () => {
+test('an attachment is refused if its Content-ID contains an encoding that a mail program could decode to another text', async () => {
   for (const contentId of ['a&#98;', 'a%62', '=?utf-8?Q?a?=']) {
     const mail = letter('', { contentId })
     const { status, body } = await agent.post('/v0/messages/send', mail)

@@ -197,7 +197,7 @@ test('if another request has already completed a sign-in, the service tells the 
 test('if 5,000 recent sign-ins of many networks are unfinished, a stranger cannot begin a sign-in, but a person can still connect an account', async () => {
   const person = await signInAs(service, 'operator')
   const { pool } = service.database
-  // Without this reset, the sign-ins of the tests above would reach the limit of their network.
+  // Without this reset, the sign-ins of the tests above would use up the rate limit of the test's IP address.
   await pool.query('delete from rate_windows')
   await pool.query(
     `insert into company_sign_ins (id, browser_hash, expires_at, network)

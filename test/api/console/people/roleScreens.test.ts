@@ -76,7 +76,7 @@ describe.skipIf(!hasBrowser)('the console shows a person only what the role allo
     await page.context().close()
   })
 
-  test('in the console, an owner makes decisions for the own project, and an operator makes decisions for all projects', async () => {
+  test('in the console, an owner makes decisions for their own projects, and an operator makes decisions for all projects', async () => {
     const owner = await openAs('owner')
     expect(await texts(owner, 'Main')).toEqual(['Projects', 'Connected apps', 'Your sign-in'])
     await open(owner, `projects/${agent.project.id}/settings`, agent.project.name)

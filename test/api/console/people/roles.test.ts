@@ -198,7 +198,7 @@ test('a viewer cannot find out a webhook’s URL by searching the log of its del
   }
 })
 
-test('a viewer downloads files and exports without any change to their content', async () => {
+test('a viewer downloads files and exports unchanged, even if their content looks like the URL of a webhook', async () => {
   const content = '{"url":"https://hooks.example.com/kept","n":1'
   const { body: sent } = await own.post('/v0/messages/send', {
     to: ['bo@example.com'],
@@ -254,7 +254,7 @@ test('if a person changes their own name while an operator changes their role, t
   }
 })
 
-test('an owner sees and changes only the own projects, and cannot set the limits of a project', async () => {
+test('an owner sees and changes only their own projects, and cannot set the limits of a project', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const { body } = await owner.get('/v0/platform/projects')
   expect(body.projects.map(({ projectId }: any) => projectId)).toEqual([own.project.id])

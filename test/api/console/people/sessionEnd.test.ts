@@ -28,7 +28,8 @@ describe.skipIf(!hasBrowser)('the session of an open tab ends', () => {
     const address = page.getByLabel('Your e-mail address')
     await address.fill('ada@exam')
     const before = requests.length
-    // The overview loads its figures every two seconds.
+    // With a session, the overview loads its figures every two seconds. Without a session, it must send no request
+    // within five seconds.
     await page.clock.runFor(5_000)
     expect(requests.slice(before)).toEqual([])
     expect(await address.inputValue()).toBe('ada@exam')

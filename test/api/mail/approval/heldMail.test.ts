@@ -495,7 +495,7 @@ test('a deleted project loses its drafts, approval requests, approval links and 
       .rowCount
   await waitFor('the link', async () => (await links()) === 1)
   await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
-  // The inbound worker pool deletes the rows of the deleted project.
+  // The worker of the inbound pool deletes the rows of the deleted project some time later, so the test waits.
   await waitFor('the purge', async () => {
     for (const table of ['drafts', 'approvals', 'known_recipients', 'messages']) {
       const { rowCount } = await pool.query(`select from ${table} where project_id = $1`, [

@@ -143,7 +143,7 @@ test('if the stored original of a message has expired, a request for it gets sta
   }
 })
 
-test('a request for an unknown message or attachment, or for a message of another project, gets status 404', async () => {
+test('a client that requests an unknown message or attachment, or a message of another project, gets status 404', async () => {
   const stranger = await service.newAgent()
   const path = messagePath('<files@example.com>')
   for (const [who, suffix, message] of [

@@ -23,7 +23,10 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Waits for a message with an admitted request. `change` runs when the wait checks the caller again. */
+/**
+ * Waits for a message with a request that has passed the access check. `change` runs when the wait checks the caller
+ * again.
+ */
 async function wait(has: 'code' | null, change: (request: Request) => void) {
   const projectId = await newProject(database.pool)
   const request = new Request('http://purser.test/v0/messages/wait')

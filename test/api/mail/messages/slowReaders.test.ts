@@ -29,7 +29,8 @@ const MAIL = (megabytes: number) =>
     'Content-Type: multipart/mixed; boundary=b',
     '',
     '--b',
-    // The sender of a mail chooses its media type, which may equal the media type of this API's responses.
+    // The sender of a mail chooses the media type of an attachment. Here it equals the media type of this API's own
+    // responses.
     'Content-Type: application/json; name=a.json',
     'Content-Disposition: attachment; filename=a.json',
     '',

@@ -43,7 +43,7 @@ const jobs = async (messageId: string, of = service) => {
   return rows
 }
 
-test('a mail with sendAt has the status and the label scheduled until that time', async () => {
+test('a mail with sendAt has the delivery status scheduled and the label scheduled until that time', async () => {
   const agent = await service.newAgent()
   const sendAt = inMs(3_600_000)
   const sent = await sendMail(agent, { sendAt })

@@ -69,7 +69,7 @@ test('the list tool of the vault returns pages and shows credentials that expire
   expect(names(await callTool(mcp, 'vault.list', { expiringWithin: '1d' }))).toEqual(['d'])
 })
 
-test('the audit log records every use of a credential with the request id of the call', async () => {
+test('the audit log records every call that reads or uses a credential, with the request id of the call', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   await callTool(mcp, 'vault.store', { name: 'x', ...LOGIN })
@@ -159,7 +159,7 @@ test('MCP tools can use a secret and sign with a secret, but never return the se
   const input = { algorithm: 'hmac-sha256', text: 'x' }
   const signed = await callTool(mcp, 'vault.sign', { name: 'mac', ...input })
   expect(signed).toEqual((await agent.post(vaultPath('mac', '/sign'), input)).body)
-  // No worker runs in this test, so the request that uses the secret stays queued.
+  // No worker runs in this test, so the request that sends the secret to a server stays queued.
   const first = await agent.post(vaultPath('held', '/use?timeout=0'), {
     request: { url: `${uri}/`, body: { password: '{{password}}' } },
   })

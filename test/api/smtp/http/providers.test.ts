@@ -98,7 +98,7 @@ test('after a domain gets a new inbound secret, the previous secret is valid for
   const leftH = (Date.parse(former.expiresAt) - Date.now()) / 3_600_000
   expect(leftH).toBeWithin(23.9, 24.1)
   await own.platform.delete(INBOUND)
-  // The listener has never used the two revoked secrets, so its cache does not contain them.
+  // The listener has never received the two revoked secrets before, so its cache does not contain them.
   expect((await send(first)).status).toBe(401)
   expect((await send(second)).status).toBe(401)
   const { body: third } = await own.platform.post(INBOUND)
@@ -184,7 +184,7 @@ test('large webhooks of Postmark are read one at a time, and a small webhook doe
   rmSync(folder, { recursive: true })
 })
 
-test('Postmark’s webhook delivers mail at its secret URL; its SPF result is stored separately, and a repeat adds no second mail', async () => {
+test('Postmark’s webhook delivers mail at its secret URL; its SPF result is stored separately, and a repeated delivery adds no second mail', async () => {
   const agent = await service.newAgent()
   const { postmarkUrl } = await newSecret()
   const url = new URL(postmarkUrl)

@@ -177,7 +177,7 @@ test('if PostgreSQL refuses one spooled mail, all other mails of its batch move 
   await waitFor('the later mail', () => spool.depth().count === 1)
   await mover.stop()
   expect(all(spool, 'small').map(({ sourceKey }) => sourceKey)).toEqual(['no UUID'])
-  // The error names the mail once, and contains no part of the mail.
+  // The error in the log names the mail once, and contains no part of the mail.
   expect(errors).toEqual([{ sourceKey: 'no UUID', code: '22P02' }])
   await spool.close()
 })

@@ -192,7 +192,7 @@ describe('a PUT request registers a new endpoint, or changes the endpoint of the
   })
 })
 
-describe('a seller can change and delete only an existing endpoint of the own project', () => {
+describe('a seller can change and delete only an existing endpoint of its own project', () => {
   test('a PATCH request changes an endpoint', async () => {
     const owner = await service.newAgent()
     const { endpointId } = (await put(owner)).body

@@ -50,8 +50,8 @@ const isChecked = async ({ id }: Endpoint) =>
   (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
 
 /**
- * Returns the facilitator's answer to a bazaar declaration (x402 metadata about a resource), or null if the response
- * has no header about it.
+ * Returns the facilitator's answer to a bazaar declaration, or null if the response has no header about the
+ * declaration.
  */
 async function answerTo(declared: unknown, endpoint: Endpoint | null) {
   const payment = { extensions: { bazaar: declared } }

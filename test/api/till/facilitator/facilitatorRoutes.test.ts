@@ -1,5 +1,5 @@
 /**
- * Tests the responses of the facilitator routes without a chain: the test itself records each result that a worker
+ * Tests the responses of the facilitator routes without a chain. The test itself records each result that a worker
  * would record.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'

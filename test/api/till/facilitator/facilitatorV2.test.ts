@@ -247,7 +247,7 @@ test('if only the payer names a resource, the payment is not matched to an endpo
   expect(record).toMatchObject({ endpointId: null, resourceUrl: dear, resourceSource: 'payer' })
   expect(record.signedReceipt.body).toMatchObject({ endpointId: null, resourceSource: 'payer' })
 
-  // If the seller names the resource, the payment belongs to the endpoint of this resource, even at another price.
+  // The seller names the resource here, so the payment belongs to the endpoint of this resource, even at another price.
   const named = { extra: { name: 'USDC', version: '2', resource: dear } }
   const trusted = await settle(face(payloadV2(await pay(), resource(RESOURCE)), named))
   const { body: sale } = await seller.get(`/v0/payments/${trusted.paymentId}`)

@@ -36,7 +36,7 @@ const NOTHING = {
   ...{ amountUsdc: '0', amountUsdcRaw: '0' },
 }
 
-test('the payment funnel counts each payment at once, and a process saves its counts of challenges and refusals when it shuts down', async () => {
+test('the payment funnel (from challenge to payment) counts each payment at once, and a process saves its counts of challenges and refusals when it shuts down', async () => {
   const { config, database } = till.service
   expect((await funnel()).body).toMatchObject({ total: NOTHING, byDay: [], byEndpoint: [] })
   const other = startApi(config, database.url, silentLog)
@@ -75,7 +75,7 @@ test('the payment funnel counts each payment at once, and a process saves its co
   }
 })
 
-test('the payment funnel adds the counts of several processes, and keeps the counts while the database is unreachable', async () => {
+test('the payment funnel (from challenge to payment) adds the counts of several processes, and keeps the counts while the database is unreachable', async () => {
   const { pool } = till.service.database
   const another = await till.newSeller()
   const projectId = another.project.id
@@ -95,7 +95,7 @@ test('the payment funnel adds the counts of several processes, and keeps the cou
   isAway = false
   await Promise.all([first.stop(), second.stop()])
   expect((await funnel('', another)).body.total).toMatchObject({ challenges: 3, refused: 1 })
-  // The test adds counts for a project that does not exist, as if the project had been deleted.
+  // The test adds counts for a project id without a project, as if the project had been deleted.
   const day = '2026-01-05'
   const gone = { projectId: 'prj_none', endpointId, day, challenges: 1, refusals: 0 }
   await addOfferCounts(pool, [gone])

@@ -158,7 +158,8 @@ test('the readiness check /readyz reports whether the chain’s RPC node is reac
   const ready = async () => (await fetch(`${till.service.url}/readyz`)).json()
   expect(await ready()).toMatchObject({ checks: { rpc: 'ok' } })
   const { pool } = till.service.database
-  // The lock prevents the watcher of the chain from writing between the update and the creation of the rules.
+  // The lock keeps the watcher of the chain from writing between the update and the creation of the PostgreSQL rules
+  // that block its writes.
   await pool.query(`
     begin;
     lock table chain_status in access exclusive mode;

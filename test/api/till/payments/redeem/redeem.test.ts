@@ -33,7 +33,7 @@ const balance = (address: `0x${string}`) =>
     args: [address],
   })
 
-test('redeem (taking a payment) reports a payment as settled after the USDC has moved on the chain', async () => {
+test('a redeem call (which takes a payment) reports the payment as settled after the USDC has moved on the chain', async () => {
   const before = await balance(payTo)
   const { header, authorization } = await pay()
   const { status, headers, body } = await redeem(seller, header)

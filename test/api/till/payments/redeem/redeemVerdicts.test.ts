@@ -204,7 +204,7 @@ const ROWS: Row[] = [
 
 describe('the redeem call accepts no payment that the chain rejects', () => {
   for (const row of ROWS) {
-    test(`for the payment "${row.name}", the redeem call gives the result in the table ROWS`, async () => {
+    test(`for the payment "${row.name}", the redeem call gives the result that this test expects from the chain`, async () => {
       const changes = row.authorization?.() ?? {}
       const made = await pay(changes, row.domain === undefined ? {} : { network: row.domain })
       const authorization = { ...made.authorization, ...row.tamper }

@@ -394,8 +394,8 @@ describe('the service claims a payment of a contract wallet only if the chain ac
   })
 })
 
-describe('a claimed payment is stored with the terms of the offer', () => {
-  test('a claimed payment stores the terms of the offer, and the signature in the form that is sent to the chain', async () => {
+describe('if the service claims a payment, it stores the payment with the terms of the offer', () => {
+  test('the row of a claimed payment contains the terms of the offer, and the signature in the form that is sent to the chain', async () => {
     const payload = { ...(await ofWallet()), x402Version: 2, paymentIdentifier: 'order-1' } as const
     const terms = { endpointId: 'se_1', matchKey: 'api.example.com/report' }
     const erc6492 = { factory: FACTORY, factoryData: '0x12', signature: '0x34' } as const
