@@ -7,7 +7,7 @@ export type Row = {
   /** The following fields hold the median figures of the service and of the baseline, in the unit `unit`. */
   ours: number
   baseline: number
-  /** Holds the median, over the rounds, of the service's figure divided by the baseline's figure. */
+  /** Holds the median of a ratio over the benchmark rounds: the service's figure divided by the baseline's figure. */
   ratio: number
   /** Describes the work of the baseline, and how the benchmark measures this work. */
   detail: string

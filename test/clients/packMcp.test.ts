@@ -20,7 +20,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'purser-relay-'))
   const pack = Bun.spawn(['npm', 'pack', '--pack-destination', folder], {
     cwd: PACKAGE,
-    // The build of the MCP relay's package needs Bun.
+    // The build of the MCP relay's package needs Bun, although the built package runs under Node.
     env: {
       HOME: folder,
       PATH: [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter),

@@ -44,7 +44,8 @@ function partsOf({ subject, text, html }: CodeMail) {
 }
 
 /**
- * Counts the candidates that the training left out, by the confidence that the model gives to each of them.
+ * Counts the candidates of the mails that the training left out, by the confidence that the model gives to each
+ * candidate.
  */
 const calibration: Calibration = new Map()
 const count = () => ({ right: 0, all: 0 })

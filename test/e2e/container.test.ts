@@ -84,7 +84,8 @@ test('the profile sell of compose.yaml listens on all addresses, and its health 
   // A program that does not use the database must not get the address of the database.
   expect(Object.keys(sell.environment)).toEqual(['PURSER_URL', 'PURSER_API_KEY'])
   expect(sell.ports).toEqual(['127.0.0.1:4402:4402'])
-  // No seller can sell a path with `%2f` (test/api/sell/sell.test.ts).
+  // No seller can sell a path with `%2f` (test/api/sell/sell.test.ts), so a health check of this path always gets the
+  // status 400.
   expect(sell.healthcheck.test.at(-1)).toContain("127.0.0.1:4402/%2f')).status === 400")
 })
 

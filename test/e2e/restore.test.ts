@@ -283,7 +283,7 @@ async function readHeld(pool: Pool) {
   }
 }
 
-test('each response to a client of the restore test is one that it may get, and the first installation ends with exit code 0', () => {
+test('each response that a client got during the restore test is one that the service may send, and the first installation ends with exit code 0', () => {
   expect(done.surprises).toEqual([])
   expect(ends.firstExit).toBe(0)
 })
@@ -435,7 +435,8 @@ describe('the restored service repeats no work that was finished when the backup
     const uses = await around.usedOnChain()
     expect([...uses.values()].filter((hashes) => hashes.length > 1)).toEqual([])
     for (const [nonce, hashes] of used) expect(uses.get(nonce)).toEqual(hashes)
-    // The restored service has settled four payments.
+    // The restored service has settled four payments: the payment that was waiting for a block, and the three new
+    // payments.
     expect(uses.size).toBe(used.size + 4)
   })
 

@@ -27,7 +27,7 @@ import { nearTests } from './nearTests.ts'
 import { findReach, type Reach, testsThatReach } from './reach.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** Sets the multiple of its usual time after which a test counts as hanging and therefore as failed. */
+/** Sets the multiple of a test's usual time after which the test counts as hanging and therefore as failed. */
 const HANG_FACTOR = 1.5
 const HANG_MIN_MS = 2 * 60_000
 /**
@@ -131,8 +131,8 @@ function testFiles(): string[] {
 }
 
 /**
- * Finds which tests could notice which faults. The search takes longer than the whole test suite, so the result is
- * stored for further samples. While nothing but test files changes, only the new and the changed test files run again.
+ * Finds which tests could notice which faults. The search takes as long as the whole test suite, so the tool stores the
+ * result for later runs with the same files.
  */
 async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
   const folder = join(ROOT, 'node_modules/.cache/mutants')

@@ -9,7 +9,7 @@ import { createPool, type Pool, type Queryable } from '../../sql/db.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database/database.ts'
 
 let database: TestDatabase
-/** Has a short statement timeout, so that a statement that waits for a lock fails soon. */
+/** Holds a pool with a short statement timeout, so that a statement that waits for a lock fails soon. */
 let pool: Pool
 beforeAll(async () => {
   database = await createTestDatabase()

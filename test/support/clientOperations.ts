@@ -37,7 +37,7 @@ export const OPERATIONS = {
 ${routes.join('\n')}
 } as const
 
-/** The input and the result of each operation. */
+/** Maps each operation to the types of its input and its result. */
 export type Operations = {
 ${types.join('\n')}
 }

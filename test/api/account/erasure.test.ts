@@ -66,7 +66,7 @@ test('a deleted project is erased, and the response states when its backups expi
   })
 })
 
-test('after a project is erased, no record keeps the mail address of the owner who approved its mail', async () => {
+test('after a project is erased, no record still contains the email address of the owner who approved the project’s mail', async () => {
   const agent = await service.newAgent()
   const approverEmail = 'owner-of-the-erased@example.org'
   await service.platform.patch(pathOf(agent), { sendPolicy: 'approve', approverEmail })

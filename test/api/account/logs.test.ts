@@ -84,7 +84,7 @@ test('the audit log records actor, action, subject, time and request id of every
   expect(JSON.stringify(all)).not.toContain(agent.key)
 })
 
-test('the audit log records the request id that the client sent, and a HEAD request as a read', async () => {
+test('the audit log records the request id that the client sent, and records a HEAD request for a secret as a read', async () => {
   const agent = await service.newAgent()
   await agent.put(path('n'), { type: 'CUSTOM', data: { a: 1 } })
   const headers = { authorization: `Bearer ${agent.key}`, 'x-request-id': 'mine-1' }

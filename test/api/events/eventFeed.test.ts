@@ -82,7 +82,7 @@ async function deafFeed(
   return deaf
 }
 
-describe('an event reader can start without the id of a last received event, and then gets the later events', () => {
+describe('an event reader can start without the id of a received event, and then gets all events after its start', () => {
   test('an event reader whose caller names no received event gets only new events, each immediately', async () => {
     const projectId = await projectWith(2)
     const { reader, begin, missed } = await feed.open(projectId, null)

@@ -11,7 +11,8 @@ const DAY_MS = 86_400_000
 
 /**
  * Measures the work that monthly partitions would save: the removal of old rows of the audit log, the VACUUM
- * afterwards, and the delay for a reader. The table has a million rows of one project, of which a fifth are old.
+ * afterwards, and the delay for a concurrent reader. The table has a million rows of one project, of which a fifth are
+ * old.
  */
 export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
   const { pool, project } = setting

@@ -79,7 +79,7 @@ async function parsedRow(setting: Setting): Promise<Row> {
     detail: 'postal-mime and one insert a message, in 8 lanes, no SMTP, no jobs, no threads',
     ours: async () => {
       // A repeated count of the whole table would slow the measurement down, so the benchmark counts only the mails of
-      // the current round.
+      // the current benchmark round.
       const before = await lastId()
       const startMs = performance.now()
       await deliver(port)

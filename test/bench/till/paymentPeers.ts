@@ -28,7 +28,8 @@ export async function settleByX402(
   payments: SignedPayment[],
   inFlight: number,
 ): Promise<{ settled: number; ms: number }> {
-  // Each round uses a new gas wallet, because a lost nonce would block all later transactions of a wallet.
+  // Each benchmark round uses a new gas wallet, because a lost nonce would block all later transactions of the same
+  // wallet.
   const privateKey = generatePrivateKey()
   await fundGas(rpc, privateKeyToAccount(privateKey))
   const orders = payments.map(({ header }) => ({

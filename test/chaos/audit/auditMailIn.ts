@@ -2,7 +2,8 @@ import type { Evidence, ListedMessage } from './evidence.ts'
 import type { Ledger, MailIn } from './ledger.ts'
 
 /**
- * Checks three rules: each accepted mail is stored once, a deleted mail is no longer stored, and an added label stays.
+ * Checks three rules: each accepted mail is stored once, a deleted mail is no longer stored, and a label that a client
+ * added is still there.
  */
 export function auditMailIn({ mailsIn }: Ledger, { inboxes }: Evidence): string[] {
   return mailsIn.flatMap((mail) => {

@@ -199,7 +199,7 @@ test('the auditor of the chaos test accepts a repeated mail if Message-ID, Idemp
 type Run = ReturnType<typeof faultlessRun>
 const events = ({ ledger }: Run) => ledger.listeners[0]!.heard
 
-/** Maps each broken rule to the findings that the auditor must then report. */
+/** Maps the description of a broken rule to the findings that the auditor must then report. */
 const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
   'a mail is repeated without a crash': [
     ({ evidence }) => {

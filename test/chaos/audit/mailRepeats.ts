@@ -9,7 +9,9 @@ const IN_HAND_MAX = 32
 /** Describes a repeated copy of a mail that the smarthost had already accepted for the same recipient. */
 type Repeat = { subject: string; to: string; cause: 'kill' | 'cut' | null }
 
-/** Finds the repeated copies of each mail, and for each copy the fault that happened after the previous copy. */
+/**
+ * Finds the repeated copies of each mail, and for each copy the injected fault that happened after the previous copy.
+ */
 function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
   const copies = sunk.flatMap((mail) => mail.to.map((to) => ({ mail, to })))
   const groups = Map.groupBy(copies, ({ mail, to }) => `${mail.messageId} ${to}`)

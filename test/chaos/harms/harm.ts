@@ -6,7 +6,10 @@ import type { Harms } from './harms.ts'
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
-/** Sets the fraction of planned power cuts that are left out, because a power cut hides the effects of other faults. */
+/**
+ * Sets the fraction of planned power cuts that the harness leaves out, because a power cut hides the effects of other
+ * faults.
+ */
 const RARE = 0.6
 
 export type Harming = {
@@ -41,7 +44,7 @@ export function startHarm(
         onHarm(await harms[kind]!(setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
-        // Two loops inject faults at the same time, so the other loop may already have ended the process.
+        // Two loops inject faults at the same time, so the other loop may already have killed this process.
         onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
       } finally {
         busy.delete(kind)

@@ -48,7 +48,7 @@ export async function untilDecided(
   }
 }
 
-/** Runs the rounds of a client one after another, until the load of the chaos run ends. */
+/** Runs the actions of a client one round after another, until the load of the chaos run ends. */
 export async function rounds(
   load: Load,
   random: Random,

@@ -185,8 +185,8 @@ test('the metadata that @x402/express declares reaches the public list after the
     const { verification } = (await agent.get(`${PATH}/${id}`)).body
     return verification.status === 'verified'
   })
-  // The test deletes the metadata that the endpoint check has read, so that the metadata can come only from the
-  // payment.
+  // The test deletes the metadata that the service read when it checked the endpoint, so that the metadata can come
+  // only from the payment.
   const { pool } = till.service.database
   await pool.query(`update seller_endpoints set seen_metadata = '{}' where id = $1`, [id])
   const required = decodeHeader((await fetch(url)).headers.get('payment-required')!)

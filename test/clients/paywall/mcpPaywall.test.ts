@@ -116,7 +116,7 @@ test('a paywall can sell an MCP tool that takes no arguments', async () => {
   expect(paid.content[0].text).toBe('Noise.')
 })
 
-test('while the service is unreachable, the payer of an MCP tool gets no challenge, and so does not pay again', async () => {
+test('while the service is unreachable, the payer of an MCP tool gets no new challenge, so that the payer does not pay again', async () => {
   away = true
   try {
     const { isError, structuredContent } = await ask({ 'x402/payment': 'e30=' })

@@ -196,7 +196,8 @@ test('a request with a pending payment gets no new offer, and the paywall accept
 
 test('a web page of the allowed origin may send and read the payment headers', async () => {
   const origin = 'https://page.example'
-  // The wallets also send access-control-expose-headers as a request header, although it is meant for responses.
+  // The wallets of x402 also send access-control-expose-headers as a request header, so the preflight response must
+  // allow this header.
   const names = 'access-control-expose-headers,payment-signature'
   const preflight = await fetch(shop.url, {
     method: 'OPTIONS',

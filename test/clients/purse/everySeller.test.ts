@@ -40,7 +40,8 @@ test('a purse (the agent’s wallet) can buy once from every seller, and the cha
     const id = answer.headers.get('purser-purchase-id')!
     const spent = await buyer.settled(id, 'spent')
     expect([name, spent.payment?.paidWithoutContent]).toEqual([name, false])
-    // The service returns the existing purchase for a repeated Idempotency-Key, and sends no request to the seller.
+    // For a repeated Idempotency-Key, the service returns the existing purchase and sends no request to the seller, so
+    // the seller serves the resource only once.
     await client.fetch(url, { maxAmount: '0.01', key: encodeURIComponent(name) })
     if (served !== null) expect([name, served()]).toEqual([name, before + 1])
   }

@@ -77,7 +77,7 @@ async function inShell(commands: string): Promise<string> {
 const publishOwn = async () =>
   publish(machine, await inShell(`bun run --silent dns --bind --address ${PAGE_ADDRESS}`))
 
-/** Do the work of other people (a buyer, a funder and a DNS provider) before or after a step of the page. */
+/** Does the work of other people (a buyer, a funder and a DNS provider) before or after a step of the page. */
 const before = async ({ script }: Step) => {
   if (script.includes('/messages/wait')) await writeMail(machine, 'buyer-bot@mail.example.com', '1')
 }

@@ -143,8 +143,8 @@ export async function startInternet(machine: Machine): Promise<void> {
   const wanted = [CA_SOURCE, ...TLS_HOSTS.map((host) => `${certificateOf(host)}.key`)]
   await waitFor('the stranger to have its certificates', async () => {
     const { exitCode } = await machine.run(wanted.map((file) => `test -s ${file}`).join(' && '))
-    // At its start, Caddy also removes empty folders from its storage, such as the folder of a new certificate. Caddy
-    // then tries again only a minute later.
+    // At its start, Caddy also removes empty folders from its storage. If Caddy removes the folder of a new
+    // certificate, it requests this certificate again only a minute later, so the test reloads Caddy.
     if (exitCode !== 0) await machine.run(RELOAD_AFTER_FAILURE, stranger)
     return exitCode === 0
   })

@@ -22,15 +22,15 @@ const MB = 1024 * 1024
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {
-      // The attack goes on after a refused or broken request, but pauses before that. Without the pause, an attack
-      // whose requests are refused would only be a flood of requests.
+      // After a refused or broken request, the attack pauses and then goes on. Without the pause, an attack whose
+      // requests are refused would only be a flood of requests.
       for (;;) await work(lane).catch(() => Bun.sleep(20))
     }),
   )
 
 /**
  * Holds one attack for each resource that projects share. Each attack causes the highest load that one project can
- * cause, and runs until its process is killed.
+ * cause, and runs until the process of the attack is killed.
  */
 export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   bodies: (target) => forEver(12, () => trickle(target)),

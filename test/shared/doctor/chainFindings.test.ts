@@ -14,7 +14,7 @@ import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 
 const { base } = USDC_NETWORKS
 
-test('the command `bun run doctor` calls a slow RPC or a test network a warning, and an unknown chain or a silent RPC broken', () => {
+test('the command `bun run doctor` reports a slow RPC or a test network as a warning, and an unknown chain or a silent RPC as broken', () => {
   const verdicts = (chainId: number, latencyMs: number) =>
     judgeRpc({ chainId, latencyMs }).map(({ verdict }) => verdict)
   expect(verdicts(8453, 100)).toEqual(['ok', 'ok'])
@@ -37,7 +37,7 @@ test.each([
   },
 )
 
-test('the command `bun run doctor` calls a contract broken if its name, version or number of decimals is not that of USDC', () => {
+test('the command `bun run doctor` reports a contract as broken if its name, version or number of decimals is not that of USDC', () => {
   const token = { name: 'USD Coin', version: '2', decimals: 6 }
   expect(judgeToken(base, token).verdict).toBe('ok')
   for (const change of [{ name: 'USDC' }, { version: '1' }, { decimals: 18 }, { name: null }]) {
@@ -65,7 +65,7 @@ test('the command `bun run doctor` judges a gas wallet by the number of payments
   expect(judgeGasWallet({ address, balanceWei: 5_000n }, 0n).verdict).toBe('ok')
 })
 
-test('an RPC node without old chain state causes a warning, and a receipt key that does not belong to the service is broken', () => {
+test('`bun run doctor` reports an RPC node without old chain state as a warning, and a receipt key that does not belong to the service as broken', () => {
   expect(judgeOldState(600, true).verdict).toBe('ok')
   expect(judgeOldState(600, false)).toMatchObject({
     verdict: 'warning',
@@ -78,7 +78,7 @@ test('an RPC node without old chain state causes a warning, and a receipt key th
   expect(judgeReceiptKey(false).verdict).toBe('broken')
 })
 
-test('an RPC node that is behind causes a warning, a node on another chain is broken, and silent nodes are a warning or broken', () => {
+test('`bun run doctor` reports an RPC node that is behind as a warning, a node on another chain as broken, and silent nodes as a warning or broken', () => {
   const node = (name: string, head: bigint, chainId = 8453) => ({
     name,
     head,

@@ -111,8 +111,8 @@ describe('the doctor command checks that the reverse DNS name of an address reso
     )
     for (const name of ['7-113-0.isp.example', 'other.example'])
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
-    // The name of the seventh host contains the only number of the address ::7, but the host does not belong to the
-    // provider.
+    // The host name contains the only number of the IPv6 address, which is 7. The name still does not count as the
+    // provider's own name.
     expect(found('host7.example', '::7')).toBe(`"host7.example", and EHLO says ${MX}`)
     expect(found('p-2001-db8-9.example', '2001:db8::9')).toContain("is the provider's name")
   })

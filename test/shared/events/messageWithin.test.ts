@@ -45,7 +45,7 @@ test.each([0, 10, 144, 500, 2_000])('a shortened event stays within %d bytes', (
 })
 
 test('a shortened event keeps a sender whose address takes exactly half of the bytes', () => {
-  // Each address costs four bytes besides its characters.
+  // In an event, each address takes four bytes besides its own characters.
   const from = ['a'.repeat(20)]
   expect(messageWithin({ ...message, from }, 48).from).toEqual(from)
   expect(messageWithin({ ...message, from }, 47).from).toEqual([])

@@ -129,7 +129,7 @@ async function inPlaces(costs: Costs, names: readonly string[]) {
   return { ran, sentAway }
 }
 
-test('if the waiting queue is full, a cheaper task replaces the waiting task with the highest cost', async () => {
+test('if the waiting queue is full, a new cheaper task replaces the waiting task with the highest cost', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   costs.charge(['dear'], 500)
   costs.charge(['middling'], 50)

@@ -7,10 +7,10 @@ test('a sharer (such as a network) gets at most half of the memory that others l
     const release = shares.take(sharer, 15)
     return release === null ? [] : [{ sharer, release }]
   })
-  // Sharer a (such as a network) gets half of 100, b gets half of the other 55, and c gets the remaining 25 for its
-  // first request only.
+  // Sharer a (such as a network) gets at most half of 100 units, which are three times 15. Sharer b gets at most half
+  // of the other 55, and c gets the remaining 25 for its first request only.
   expect(granted.map(({ sharer }) => sharer)).toEqual(['a', 'a', 'a', 'b', 'c'])
-  // A second call of the same `release` function gives nothing back.
+  // A second call of the same `release` function makes no additional memory free.
   granted[0]!.release()
   granted[0]!.release()
   expect(shares.take('d', 40)).not.toBeNull()

@@ -120,7 +120,7 @@ describe('isPublicAddress tells whether an IP address is public', () => {
   })
 })
 
-describe('judgeHost judges the host in a URL', () => {
+describe('judgeHost tells whether the host in a URL is public, private, or a name that the caller must resolve', () => {
   const judge = (text: string) => judgeHost(new URL(text))
 
   test.each([

@@ -25,7 +25,7 @@ describe('a new OAuth token is a random text with the prefix of its type', () =>
 })
 
 describe('a PKCE code verifier is accepted only if it matches the challenge', () => {
-  // These values are from RFC 7636, appendix B.
+  // The code verifier and the code challenge are the example in RFC 7636, appendix B.
   const VERIFIER = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
   const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 

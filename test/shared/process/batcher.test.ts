@@ -83,7 +83,7 @@ test('the batcher’s function drain waits for all statements that are running',
   })
   batches[0]!.end()
   await first
-  // One cycle of the event loop is enough for the batcher to handle the end of a statement.
+  // One cycle of the event loop is enough time for the batcher to handle the end of a statement.
   await new Promise((resolve) => setImmediate(resolve))
   expect(isDrained).toBe(false)
   batches[1]!.end()

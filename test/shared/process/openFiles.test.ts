@@ -49,7 +49,7 @@ test('a process logs an error when it has opened 90 % of its allowed files, and 
   expect(lines).toHaveLength(3)
 })
 
-test('if a process cannot count its open files, the watch assumes that all allowed files are open', async () => {
+test('if a process cannot count its open files, it logs as if all allowed files were open', async () => {
   const { lines, open } = watch(10_000)
   await open(Number.POSITIVE_INFINITY)
   expect(lines).toEqual([['error', { open: 10_000, limit: 10_000 }, SHORT]])

@@ -51,7 +51,7 @@ const RECEIPT = {
 }
 const ofHost: FindKey = async () => ({ jwk: publicJwk, isOfHost: true })
 
-/** Signs a payload and returns it as a compact JWS. */
+/** Signs a payload and returns the signed payload as a compact JWS. */
 function jwsOf(payload: unknown, header: object = {}): Promise<string> {
   const bytes = new TextEncoder().encode(
     typeof payload === 'string' ? payload : JSON.stringify(payload),

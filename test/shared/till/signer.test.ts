@@ -46,7 +46,7 @@ describe('the service recovers the same signer from a signature as viem', () => 
       const signer = await signerOf(hash, pack(r, s, v))
       if (signer !== address) throw new Error(`${pack(r, s, v)} of ${hash}: ${signer}`)
       // For about half of the random values of r, the curve has no point with this x coordinate, so no public key can
-      // be recovered.
+      // be recovered from the signature.
       await expectSame(hash, pack(randomWord(), s, v))
     }
   })

@@ -16,7 +16,8 @@ describe('parseUsdc converts a decimal amount of USDC to atomic units, and refus
     ['1', 1_000_000n],
     ['1.0', 1_000_000n],
     ['0.000001', 1n],
-    // The product 4.02 * 1e6 is 4019999.9999999995 in floating point (coinbase/x402 #795).
+    // The product 4.02 * 1e6 is 4019999.9999999995 in floating point, so parseUsdc must not compute with floating point
+    // (coinbase/x402 #795).
     ['4.02', 4_020_000n],
     ['1.1', 1_100_000n],
     ['9007199254.740993', 9_007_199_254_740_993n],

@@ -23,7 +23,7 @@ const context: SecretContext = {
 }
 const PLAINTEXT = Buffer.from('{"password":"correct horse"}')
 
-/** Decrypts a sealed secret in the documented layout with WebCrypto. */
+/** Decrypts a sealed (encrypted) secret with WebCrypto, by using only the documented layout. */
 async function openByTheBook(
   master: Buffer,
   sealed: { keyId: string; wrappedKey: Buffer; ciphertext: Buffer },

@@ -38,7 +38,7 @@ test('TOTP codes equal the vectors of RFC 6238 with 6 to 8 digits and a period o
         const text = uri(secret, `&algorithm=${algorithm}&digits=${digits}`)
         expect([algorithm, nowS, codeOf(text, nowS)]).toEqual([algorithm, nowS, code])
         // At twice the time, a code with a period of 60 seconds has the same time step as a code with a period of 30
-        // seconds.
+        // seconds, so both codes are equal.
         expect(codeOf(`${text}&period=60`, nowS * 2)).toBe(code)
       }
     }

@@ -154,7 +154,7 @@ describe('at a start in production, the service creates no API key and prints no
     }))
 })
 
-describe('the migration stores the given keys', () => {
+describe('the migration stores the API keys that the settings contain', () => {
   test.each<[string, Partial<Config['bootstrap']>, string[], number]>([
     ['none', {}, [], 0],
     ['the platform key', { platformKey }, ['platform'], 1],

@@ -53,7 +53,7 @@ async function stored(projectId: string) {
 /** Ends the waiting time of a new payout address. */
 const endWait = (projectId: string) =>
   pool.query(
-    // The column rounds to milliseconds, so the present moment may lie in the future.
+    // The column rounds to milliseconds, so the stored present time may lie slightly in the future.
     `update purses set payout_next_at = clock_timestamp() - interval '1 second' where project_id = $1`,
     [projectId],
   )

@@ -104,7 +104,8 @@ describe('a worker claims each signed transfer once, and again after a pause', (
     for (const seconds of [30, 60, 120, 240, 480, 480]) {
       await sentBefore(seconds - 1)
       expect([seconds, await take()]).toEqual([seconds, []])
-      // The column keeps milliseconds, so the exact second could still be a fraction of a millisecond ahead.
+      // The column keeps milliseconds, so a time of exactly the given number of seconds ago could count as a fraction
+      // of a millisecond too late.
       await sentBefore(seconds + 1)
       expect(await take()).toHaveLength(1)
     }

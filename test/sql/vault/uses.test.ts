@@ -71,7 +71,7 @@ test('the stored use of a secret is deleted after its expiry, and other stored u
     `update vault_uses set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
     [gone.id],
   )
-  // The job still waits for a worker, and will record the end of the use.
+  // A job of this request with a secret still waits for a worker, and will record the end of the request.
   await deleteExpiredUses(pool)
   const { rowCount } = await pool.query('select from vault_uses where id = $1', [gone.id])
   expect(rowCount).toBe(1)

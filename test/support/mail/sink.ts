@@ -86,7 +86,7 @@ export async function startSink({
       try {
         for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
       } catch {
-        // The client has closed the connection before the end of its message.
+        // The client has closed the connection before the end of its message, so no SMTP reply is sent.
         return
       }
       const refused = await sink.refuseData()

@@ -21,7 +21,7 @@ function readProcess(name: string): (TreeProcess & { parent: number })[] {
     const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
     return [{ pid: Number(name), parent: Number(parent), command }]
   } catch {
-    // The process has ended before its files in /proc were read.
+    // The process ended before this function read its files in /proc, so it is left out.
     return []
   }
 }

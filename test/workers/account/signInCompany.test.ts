@@ -10,7 +10,9 @@ import { createTestDatabase } from '../../support/database/database.ts'
 import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Holds the slots of the pool, and how many of them the requests for one receiver may use. */
+/**
+ * Sets the number of job slots in the worker pool, and how many of these slots the requests for one receiver may use.
+ */
 const SLOTS = 200
 const LANE_CAP = 32
 

@@ -313,7 +313,8 @@ test('a project with open requests leaves the last tenth of the job slots to oth
   const lanes = createLanes(40)
   const turns: Turn[] = []
   for (let n = 0; n < 40; n++) turns.push(await lanes.enter(`lane ${n}`, 'p'))
-  // Four slots are reserved for work without a receiver, and four for projects without an open request.
+  // Four of the 40 slots are reserved for work without a receiver, and four for projects without an open request, so
+  // this project gets 32.
   expect(granted(turns)).toHaveLength(32)
   const others = Array.from({ length: 5 }, (_, n) => lanes.enter(`other ${n}`, `q${n}`))
   expect(granted(await Promise.all(others))).toHaveLength(4)

@@ -45,7 +45,7 @@ async function seen(html: string, attachment: object = {}) {
   return { isDrawn: frame.includes(PICTURE), isOffered: page.includes('value="approve"') }
 }
 
-test('the approval page draws a picture of each type that it lets the owner approve', async () => {
+test('the approval page draws a picture in a mail whenever it lets the owner approve this mail', async () => {
   for (const contentType of ['image/png', 'image/jpg', 'IMAGE/WebP'])
     expect([contentType, await seen('<img src=" cid:x">', { contentType })]).toEqual([
       contentType,

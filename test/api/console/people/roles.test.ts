@@ -25,7 +25,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 type Listed = { method: string; path: string; role: Role; ofProject: boolean }
 
-/** Lists the routes that exist only for the console, and the API routes that the console may call too. */
+/** Lists the routes that exist only for the console, and the API routes that the console may also call. */
 function listRoutes(): Listed[] {
   const config = { http: { baseUrl: 'http://127.0.0.1' } }
   const made = consoleRoutes({ config } as unknown as Services).routes

@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('if the schema of a body allows several forms, the fields of each form are known fields', () => {
+test('if the schema of a body allows several forms, the service accepts the fields of each form as known fields', () => {
   const forms = t.Union([
     t.Object({ decision: t.Literal('refuse') }),
     t.Object({ decision: t.Literal('allow'), projectId: t.String() }),

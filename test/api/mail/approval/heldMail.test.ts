@@ -331,7 +331,7 @@ test('if an owner edits a mail while another owner reads it, the response has no
   const { messageId } = await sendMail(agent, { text: 'First words' })
   const held = await requestOf(service, agent, messageId)
   const { pool } = service.database
-  // The first read of the mail comes before the edit, and all later reads come after it.
+  // The first database query reads the mail before the edit, and all later queries read the mail after the edit.
   let edited: Promise<{ body: any }> | null = null
   const edit = () =>
     service.platform.patch(heldPath(agent, held.approvalId), {

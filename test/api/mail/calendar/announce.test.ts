@@ -175,8 +175,8 @@ test('an event appears in the calendar as soon as the mail with the event is que
   const sent = await sendMail(agent, { to: [guest.address], event: EVENT })
   expect(sent.deliveryStatus).toBe('held')
   const request = await requestOf(service, agent, sent.messageId)
-  // While the first mail with an invitation waits for approval, another agent sends a mail with an event, which the
-  // worker adds.
+  // While the first mail with an invitation waits for approval, another agent sends a mail with an event, and the
+  // worker adds this event to the calendar.
   const other = await service.newAgent()
   await sendMail(other, { event: EVENT })
   await untilCalendar(other, 'the event of another', ({ length }) => length === 1)
@@ -228,8 +228,9 @@ test.each(['rejects', 'withdraws', 'deletes'])(
   },
 )
 
-/** Announces an event, changes its summary twice, and returns its uid and both changes, which wait for the owner. */
-async function changeTwice(agent: Agent, guest: Agent) {
+test('if the owner rejects two changes of an event in their order, the next mail about the event contains neither of the two changes', async () => {
+  const agent = await heldAgent(service)
+  const guest = await service.newAgent()
   const first = await sendMail(agent, { to: [guest.address], event: EVENT })
   await decide(agent, first.messageId, 'approve')
   await untilCalendar(agent, 'the approved event', ({ length }) => length === 1)

@@ -1,5 +1,6 @@
 /**
- * Compares the account book of a seller with the chain: group transactions, a reorganisation, own addresses and fees.
+ * Compares the account book of a seller with the chain: transactions that settle several payments, a reorganisation,
+ * own addresses and fees.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseAbi } from 'viem'
@@ -53,7 +54,7 @@ const booked = (found: Entry[]) =>
     .map(({ txHash, logIndex, amountUsdcRaw }) => `${txHash} ${logIndex} ${amountUsdcRaw}`)
     .toSorted()
 
-test('a seller’s account book matches the chain after a group transaction, a single payment and a reorganisation', async () => {
+test('a seller’s account book matches the chain after a transaction with several payments, a single payment and a reorganisation', async () => {
   const { payments } = await scene.groupInPool([{}, {}, {}])
   await scene.mineOn()
   for (const payment of payments) await scene.settledBy(payment)
@@ -76,7 +77,7 @@ test('a seller’s account book matches the chain after a group transaction, a s
   )
 })
 
-test('in a group transaction, the payments’ parts of the fee add up to the exact fee in wei', async () => {
+test('if one transaction settles several payments, the payments’ parts of the fee add up to the exact fee in wei', async () => {
   const sums = Map.groupBy(await entries(), ({ txHash }) => txHash as Hex)
   expect(sums.size).toBeGreaterThan(1)
   for (const [hash, members] of sums) {

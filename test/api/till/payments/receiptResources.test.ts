@@ -130,7 +130,7 @@ describe('of two projects that want to sell the same resource, only a project th
   }
   const REFUSED = /^resource must not be that of another project/
 
-  test('once a project has proved that it sells a resource, a project without proof gets no challenge, redeem or settlement for it', async () => {
+  test('once a project has proved that it sells a resource, a project without proof gets no challenge for the resource, and cannot redeem or settle its payments', async () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/x`
     const { thief, address } = await newThief()

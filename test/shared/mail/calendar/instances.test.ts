@@ -389,7 +389,8 @@ describe('the service stores only the calendar lines that define the instances o
     const added = 'RDATE:20260302T100000Z'
     const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
     const room = 100_000 - source(...start)!.length
-    // A long parameter in the last line fills the remaining characters, which are too few for a whole line.
+    // A long parameter in the last line fills the characters that are left up to the limit, because a whole additional
+    // line would be too long.
     const filled = (length: number) => added.replace(':', `;X-A=${'x'.repeat(length - 5)}:`)
     const lineLength = added.length + 2
     const lines = [...start, ...Array(Math.floor(room / lineLength) - 2).fill(added)]

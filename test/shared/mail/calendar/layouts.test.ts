@@ -45,7 +45,7 @@ test('a weekly meeting from Google Calendar is read with its meeting link and it
     organizer: { address: 'mira@shipyard.example', name: 'Mira Holt' },
   })
   expect(invite!.attendees.map(({ state }) => state)).toEqual(['accepted', 'needs-action'])
-  // Daylight saving time in New York begins on 10 March 2030.
+  // Daylight saving time in New York begins on 10 March 2030, so the second instance is an hour earlier in UTC.
   expect(invite!.recurrence!.next.slice(0, 2)).toEqual([
     '2030-03-06T19:30:00.000Z',
     '2030-03-13T18:30:00.000Z',
@@ -372,7 +372,7 @@ print(json.dumps(calendar.to_ical().decode()))`
       expect(invite).toMatchObject({
         uid: 'python@example.com',
         summary: 'Schlüssel, "drei"; viele',
-        // The Python library icalendar writes only the short name of the time zone.
+        // The Python library icalendar writes only the short name of the time zone, so the time has the zone CET.
         start: { at: '2030-03-18T09:00:00.000Z', zone: 'CET' },
         recurrence: {
           next: [

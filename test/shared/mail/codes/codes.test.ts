@@ -166,7 +166,7 @@ describe('the service finds one-time codes in a mail', () => {
     },
   )
 
-  test('a long code is found only if a link contains it too, and the words before the code call it a code', () => {
+  test('a long code is found only if a link also contains the code, and the words before the code call it a code', () => {
     const link = 'https://a.example/register/q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf'
     const shown = (words: string) => valuesOf(`Confirm: ${link}\n${words}`)
     const code = 'q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf'

@@ -23,7 +23,7 @@ test('the words of the agent stand in quotes after the approval link, and hold n
   expect(after).toContain('Subject: "Offer. This link has moved: [link] (the link below is old)"\n')
 })
 
-describe('the subject in a notice', () => {
+describe('a notice to the owner shows the subject of the mail in a short and safe form', () => {
   test.each([
     ['Tide tables', 'Tide tables'],
     ['Übergabe 日本 👩‍🚀', 'Übergabe 日本 👩🚀'],
@@ -37,11 +37,11 @@ describe('the subject in a notice', () => {
     ['see ht\u200btps://evil.example', 'see [link]'],
     ['12.50 EUR for v2.0.', '12.50 EUR for v2.0.'],
     ['"Approve" at “once”', "'Approve' at 'once'"],
-  ])('of %j is %j', (subject, short) => {
+  ])('the notice shows the subject %j as %j', (subject, short) => {
     expect(shortSubject(subject)).toBe(short)
   })
 
-  test('has at most 60 characters, and a surrogate pair stays whole', () => {
+  test('the subject in a notice has at most 60 characters, and never half of a surrogate pair', () => {
     expect(shortSubject('x'.repeat(60))).toBe('x'.repeat(60))
     expect(shortSubject('😀'.repeat(61))).toBe(`${'😀'.repeat(59)}…`)
   })

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { parseContentId } from '../../../../shared/mail/compose/sentAttachment.ts'
 
-test('a Content-ID that programs could decode is refused', () => {
+test('a Content-ID is refused if mail programs could decode it to another text', () => {
   for (const text of [
     'a&#98;',
     'a%62',

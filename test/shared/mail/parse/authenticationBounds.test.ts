@@ -19,7 +19,7 @@ test.each([
   expect(judge(text)).toBe(want),
 )
 
-test('a header field that ends with two CRs is read in only one way, so the header is not ambiguous', () => {
+test('a header field that ends with two CRs is read in only one way, so all mail programs find the same header', () => {
   expect(judge(`${HEAD}X: a\r\r\n b\r\r\n\r\nbody`)).toBe('whole')
 })
 
@@ -108,7 +108,7 @@ test('for each randomly generated header that may be authenticated, both mail pa
     const end = /\n\r?\n/.exec(raw.toString('latin1'))
     const header = raw.subarray(0, end === null ? raw.length : end.index + end[0].length)
     const { parsed } = parseHeaders(header) as { parsed: { key: string | null; line: Buffer }[] }
-    // A field without a colon has no value, so no mail program shows it as an author or a subject.
+    // A header field without a colon has no value, so no mail program shows the field as an author or a subject.
     const names = parsed.filter(({ line }) => line.includes(':')).map(({ key }) => key)
     const { headers, headerLines } = await new PostalMime().parse(raw)
     expect(headerLines).toHaveLength(headers.length)

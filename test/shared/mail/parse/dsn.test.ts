@@ -119,7 +119,7 @@ test('a permanent status code about the recipient’s address means that the add
   }
 })
 
-test('a refusal at RCPT shows that the mailbox is missing only if it has certain enhanced status codes', () => {
+test('a refusal at RCPT shows that the mailbox is missing only if the refusal has one of certain enhanced status codes', () => {
   for (const reply of [
     '550 5.1.1 unknown',
     '550-5.1.1 The email account',

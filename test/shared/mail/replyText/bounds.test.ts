@@ -101,7 +101,7 @@ test.each(['Original message processed by David: yesterday', '[Quoted text hidde
   },
 )
 
-test('a line without a quote mark between quoted lines counts as quoted if it holds only a link or completes a word', () => {
+test('a line without a quote mark between quoted lines counts as quoted if the line holds only a link or completes a word', () => {
   const history = '\n\nOn Wed, Oct 8, 2014 at 10:33 AM, Bob <b@x.test> wrote:\n> see\n'
   expect(replyText(`${OWN}${history}https://x.test/a\n> end`)).toBe(OWN)
   expect(replyText(`${OWN}${history.replace('> see', '> sen=')}tence\n> end`)).toBe(OWN)

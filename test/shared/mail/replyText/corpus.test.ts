@@ -6,8 +6,8 @@ import { scoreReplies } from './score.ts'
 
 describe('the service finds the reply text of mails in public sets', () => {
   /**
-   * Sets limits for each set of mails: the fewest accepted replies, the fewest exact replies of the tier `core`, and
-   * the most replies with words of other people.
+   * Sets limits for each set of mails: the fewest accepted replies, the fewest exact replies of the tier `core` (mails
+   * about which all readers agree), and the most replies with words of other people.
    */
   const bounds = {
     own: { accepted: 158, coreExact: 120, leaked: 1 },

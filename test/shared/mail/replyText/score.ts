@@ -23,8 +23,8 @@ const extract = async (mail: ReplyCase) => {
 }
 
 /**
- * Counts the mails of a set by how good their reply text is. A reply text counts as `leaked` if it still contains words
- * of other people, and as `emptied` if it is empty although the writer wrote a reply.
+ * Counts the mails of a set by the quality of their reply text. A reply text counts as `leaked` if it still contains
+ * words of other people, and as `emptied` if it is empty although the writer wrote a reply.
  */
 export type ReplyScore = {
   all: number

@@ -9,7 +9,7 @@ import {
 
 const row = (count: number) => ({ source: null, count, isPassed: true, result: 'x' })
 
-test('of the rows in an aggregate report (DMARC or TLS), only the thousand with the largest counts are kept', () => {
+test('if an aggregate report (DMARC or TLS) has many rows, the service keeps only the thousand rows with the largest counts', () => {
   const counts = (rows: { count: number }[]) => rows.map(({ count }) => count)
   expect(counts(largest([row(2), row(3), row(1)]))).toEqual([3, 2, 1])
   const kept = counts(largest(Array.from({ length: 1_001 }, (_one, n) => row(n))))

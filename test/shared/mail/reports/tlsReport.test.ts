@@ -50,7 +50,7 @@ describe('each result in a TLS report becomes a row with its count', () => {
     expect(read(report([policy('a.example', 1)])).rows).toHaveLength(1)
   })
 
-  test('only the rows of those policies are read from a TLS report that belong to the domain of the first policy', () => {
+  test('from a TLS report, the service reads only the rows of policies for the same domain as the first policy', () => {
     const { domain, rows } = read(
       report([policy('A.Example.', 1), policy('b.example', 2), policy('a.example', 3)]),
     )

@@ -31,7 +31,7 @@ test('a report is unpacked from gzip or a zip archive, or is read as plain text'
   expect(unpackReport(zip(bytes(text), 0))).toBe(text)
 })
 
-test('a text that begins with only half of an archive’s signature is not treated as an archive', () => {
+test('a text that begins with only half of an archive’s signature is read as plain text, and not as an archive', () => {
   expect(unpackReport(bytes('P{}'))).toBe('P{}')
   expect(unpackReport(bytes('xK'))).toBe('xK')
   expect(unpackReport(bytes('\u001f{}'))).toBe('\u001f{}')

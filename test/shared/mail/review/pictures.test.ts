@@ -74,7 +74,7 @@ describe('the approval page does not let the owner approve a picture that it doe
     })
   })
 
-  test('the owner cannot approve a picture that mail programs find differently', () => {
+  test('the owner cannot approve a picture whose Content-ID mail programs read in different ways', () => {
     expect(seen('<img src="cid:a%62">', ['a%62', 'ab']).obstacles).toEqual([UNDRAWN])
     expect(seen('<img src="cid:A">', ['A', 'a']).obstacles).toEqual([UNDRAWN])
     expect(seen('<img src="cid:A">', ['a']).obstacles).toEqual([UNDRAWN])

@@ -171,7 +171,7 @@ describe('a long mail is split into several approval pages, and a too long mail 
     expect(obstacles(20 * PAGE_CHARS - 9, 10)).toEqual([PAGES_FAULT])
   })
 
-  test('invisible characters and blank lines count with the signs that replace them, and nothing is lost between two pages', () => {
+  test('on an approval page, each invisible character or blank line counts with the sign that replaces it, and nothing is lost between two pages', () => {
     const invisible = '\u200b'.repeat(20_000)
     expect(pages(invisible).flat().map(wordsOf).join('')).toBe('⟨U+200B⟩'.repeat(20_000))
     const hidden = reviewOf(letter({ text: '\u200b'.repeat(20 * PAGE_CHARS) }))

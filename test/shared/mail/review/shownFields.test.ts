@@ -26,7 +26,7 @@ async function composed(given: object): Promise<string[]> {
   return shown(await composeMail({ ...content, ...given }))
 }
 
-describe('the approval page shows an address as it is written', () => {
+describe('the approval page shows an address exactly as the header field contains it, without decoding a part of it', () => {
   const local = encoded('boss@corp.example>\nX-Ref: <7')
 
   test.each(['From', 'To', 'Cc'])('no encoded word of an address in %s is decoded', (name) => {
@@ -39,7 +39,7 @@ describe('the approval page shows an address as it is written', () => {
       expect(line(field)).toEqual([field])
   })
 
-  test('no encoded word of another field is decoded', () => {
+  test('the approval page decodes no encoded word inside header fields such as Message-ID and References', () => {
     for (const name of ['X-A', 'Message-ID', 'In-Reply-To', 'References', 'List-Unsubscribe']) {
       const field = `${name}: <${encoded('1\nTo: boss@corp.example')}@evil.example>`
       expect(line(field)).toEqual([field])
@@ -53,8 +53,8 @@ describe('the approval page shows an address as it is written', () => {
   })
 })
 
-describe('the approval page shows a decoded line break as a sign', () => {
-  test('a decoded line break draws no other field', () => {
+describe('the approval page shows a line break inside a header field as the code number of the character', () => {
+  test('a line break that an encoded word contains does not look like a second header field on the approval page', () => {
     expect(line(`Subject: ${encoded('Lunch\r\nTo: boss@corp.example')}`)).toEqual([
       'Subject: Lunch⟨U+000D⟩⟨U+000A⟩To: boss@corp.example',
     ])
@@ -63,7 +63,7 @@ describe('the approval page shows a decoded line break as a sign', () => {
     ])
   })
 
-  test('a line break without its other half draws no other field', () => {
+  test('a single LF or CR in a header field does not look like a second header field on the approval page', () => {
     expect(line('X-A: 1\nTo: boss@corp.example\rCc: b')).toEqual([
       'X-A: 1⟨U+000A⟩To: boss@corp.example⟨U+000D⟩Cc: b',
     ])

@@ -152,7 +152,7 @@ describe('a message is found if its texts match every clause of the search query
   })
 })
 
-test('the tsquery text for PostgreSQL combines phrases, alternatives and clauses, with marks for prefixes and fields', () => {
+test('the tsquery text for PostgreSQL combines the phrases, alternatives and clauses of a search query, with marks for prefixes and fields', () => {
   const term = (word: string) => lexeme(searchKey(PROJECT), word)
   expect(searchText(PROJECT, parseSearch('"low wat*" OR ebb -due'))).toBe(
     `((${term('low')} <-> ${term('wat')}:*) | (${term('ebb')})) & !((${term('due')}))`,

@@ -12,8 +12,8 @@ test('the search terms of any text fit into a PostgreSQL tsvector', () => {
     words.map((word) => `${word}${'𝔘'.repeat(60)}`).join(' '),
   ]) {
     const vector = searchVector('prj_1', { ...NOTHING, text })
-    // The text form of a search vector is longer than the stored form, because each term has a prefix, quotes and
-    // decimal positions.
+    // The test measures the text form of a search vector, because it is longer than the stored form: each term has a
+    // prefix, quotes and decimal positions.
     expect(Buffer.byteLength(vector)).toBeLessThan(1024 * 1024)
   }
 })

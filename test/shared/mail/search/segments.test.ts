@@ -119,7 +119,7 @@ test('a search in one segment of the index finds the messages that match every c
   expect(found('b OR c a')).toEqual([1, 500])
   expect(found('nobody')).toEqual([])
   expect(found('a nobody')).toEqual([])
-  // If mayMatch returns true, the search reads the terms that begin with the prefix.
+  // If mayMatch returns true for a query with a prefix, the search reads the terms that begin with this prefix.
   const may = (typed: string) => mayMatch([parseSearch(typed)], placesOf)
   expect(['a b', 'nobody OR a', 'abc*', 'a -nobody', 'abc* a'].map(may)).not.toContain(false)
   expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)
@@ -142,8 +142,8 @@ test('sixteen neighbouring segments of equal size in the search index are merged
       true,
     )
   }
-  // The 1,000 leaves of the search index become 3 segments of 256 leaves, 14 segments of 16 leaves, and 8 segments of
-  // one leaf.
+  // The 1,000 leaves (parts) of the search index become 3 segments of 256 leaves, 14 segments of 16 leaves, and 8
+  // segments of one leaf.
   expect(sizes()).toEqual([
     ...Array<number>(3).fill(256),
     ...Array<number>(14).fill(16),

@@ -239,7 +239,7 @@ describe('a style sheet is read up to a maximum size, and broken rules do no har
     }
   })
 
-  test('after 300,000 steps of matching CSS rules, each element that is checked later counts as hidden', () => {
+  test('after 300,000 steps of matching CSS rules, the service stops matching, and each element that is checked later counts as hidden', () => {
     const shownAfter = (count: number) => {
       const sheet = new StyleSheet('i {color: red}'.repeat(1_000))
       for (let n = 0; n < count; n++) sheet.match(element(`i#x${n}`), [])
@@ -258,7 +258,7 @@ describe('a style sheet is read up to a maximum size, and broken rules do no har
     expect([display('p#x1000'), display('p#x1001')]).toEqual([undefined, 'none'])
   })
 
-  test('after 300,000 steps of matching, a CSS rule for nested elements counts as matching', () => {
+  test('after 300,000 steps of matching, the service treats each CSS rule for nested elements as if it matched', () => {
     const inside = (ancestors: number) =>
       new StyleSheet('div p {color: red}').match(
         element('p'),

@@ -74,7 +74,8 @@ test('hidden text of a mail appears neither in text nor in extractedText, and th
 
 test('visible text of a mail is kept, and the mail gets no label about hidden text', async () => {
   for (const html of [
-    // Mail layouts often set the font size of a table cell to 0, and give the text in the cell a visible size.
+    // Mail layouts often set the font size of a table cell to 0, and give the text in the cell a visible size. Such
+    // text must stay visible.
     '<td style="font-size:0"><span style="font-size:14px">Seen</span></td>',
     '<div style="visibility:hidden"><b style="visibility:visible">Seen</b></div>',
     '<div style="background:#000;color:#fff">Seen</div>',

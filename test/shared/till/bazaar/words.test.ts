@@ -89,8 +89,8 @@ describe('the icon of an endpoint is refused unless its URL is short and public'
   })
 })
 
-describe('a path template of an endpoint is refused unless it is short and leads nowhere else', () => {
-  /** Percent-encodes the percent signs of a text the given number of times more. */
+describe('a path template of an endpoint is refused unless it is short and cannot lead to another path or host', () => {
+  /** Percent-encodes the percent signs of a text again, the given number of times. */
   const encoded = (text: string, times: number) => text.replaceAll('%', `%${'25'.repeat(times)}`)
 
   test.each(['/weather/:city', '/v1.2/a_b-c~d/:x', '/a%20b', '/a%2Fb', '/.', '/a:/b'])(

@@ -1,6 +1,6 @@
 /**
- * Tests that a redeem call without a new payment does not use up the rate limit. Its slot (one counted call) becomes
- * free for a later payment of the same minute.
+ * Tests that a redeem call without a new payment does not use up the rate limit. The call's slot (one counted call)
+ * becomes free for a later payment in the same minute.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { countRequests } from '../../../../sql/account/keys/rateWindows.ts'

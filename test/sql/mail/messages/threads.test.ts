@@ -104,7 +104,8 @@ describe('a thread shows and labels its own messages only', () => {
     for (const id of ids.slice(2)) {
       await updateLabels(pool, { projectId, messageId: id, add: [], remove: ['unread'] })
     }
-    // The summary of a thread reads only the newest twenty messages, and the only unread message is older.
+    // The summary of a thread reads only the newest twenty messages. The only unread message is older, so the thread
+    // counts as read.
     expect((await digest())?.unread).toBe(false)
   })
 })

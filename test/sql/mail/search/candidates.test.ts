@@ -38,8 +38,8 @@ const wanted = (projectId: string, change: Partial<Wanted> & { typed?: string } 
 
 type Reader = typeof pendingCandidates
 /**
- * Returns for each batch the row numbers of its messages, and in seconds after START the time that bounds the times of
- * all later messages.
+ * Returns for each batch the row numbers of its messages, and the time limit that the batch sets for all later
+ * messages, in seconds after START.
  */
 async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
   const found: { rows: number[]; bound: number }[] = []

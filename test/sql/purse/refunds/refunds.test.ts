@@ -23,7 +23,7 @@ import { newHash, newPayment, newProject, newSettled, row } from '../../../suppo
 
 const PAYMENT = 10_000n
 const ACTOR = { keyPrefix: 'test', requestId: 'test' }
-/** Lets a purse sign four transfers in a day. */
+/** Limits the gas of a purse to four signed transfers in a day. */
 const DAILY_GAS = 4 * 80_000
 const TX = `0x${'AB'.repeat(32)}` as const
 

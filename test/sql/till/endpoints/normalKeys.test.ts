@@ -30,7 +30,7 @@ const keysOf = async (projectId: string): Promise<string[]> => {
   return rows.map(({ key }) => key)
 }
 
-test('the migration gives an endpoint the key that its URL has now', async () => {
+test('the migration gives an endpoint the match key that the service now makes from the endpoint’s URL', async () => {
   const projectId = await newProject(database.pool)
   const paths = ['/x', '/%79/%7e', '/a%2fb%3A', '/%C3%a9', '/100%/%zz', '/%00%1f%7f%ff', '/a|b']
   await register(projectId, [...paths.map((path) => `a.example${path}`), 'mcp://tool/a'])
@@ -41,7 +41,7 @@ test('the migration gives an endpoint the key that its URL has now', async () =>
   ])
 })
 
-test('of several endpoints of a project with equal keys, one gets the new key', async () => {
+test('if several endpoints of a project would get the same new match key, only one of them gets the key', async () => {
   const [one, other] = [await newProject(database.pool), await newProject(database.pool)]
   await register(one, ['a.example/%78', 'a.example/x', 'b.example/%78', 'b.example/%78%79'])
   const [gone] = await register(other, [
@@ -61,7 +61,7 @@ test('of several endpoints of a project with equal keys, one gets the new key', 
   ])
 })
 
-test('a payment that is not settled yet gets the new key', async () => {
+test('the migration also gives the new match key to a payment that is not settled yet', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const given = { projectId, matchKey: 'a.example/%78' }

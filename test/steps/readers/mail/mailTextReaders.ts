@@ -163,7 +163,8 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     MAIL_MAX,
     TEXT,
     (text) => findLinks({ subject: text, text, html: null }),
-    // A mail can have 500 email addresses, and for each of them a context of 300 characters is read several times.
+    // A mail can have 500 email addresses, and for each of them the function reads a context of 300 characters several
+    // times. The function may therefore take many additional steps.
     { budget: 1_500_000 },
   ),
   mailReader(
@@ -178,7 +179,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     HTML_MAX,
     HTML,
     (html) => findLinks({ subject: '', text: '', html }),
-    // A mail has up to 500 links of 2,000 characters each.
+    // A mail has up to 500 links of 2,000 characters each, so the function may take many additional steps.
     { budget: 2_000_000 },
   ),
   ...Object.entries({

@@ -110,7 +110,8 @@ function mailOf({ files, filename, contentId, addresses, subject, links, content
 
 const walBytes = async () =>
   Number(
-    // The position of the last written WAL is behind, because a commit of a job need not wait for the disk.
+    // The test reads the position of the last inserted WAL. The position of the last written WAL is behind, because a
+    // commit of a job need not wait for the disk.
     (await service.database.pool.query(`select pg_current_wal_insert_lsn() - '0/0' as bytes`))
       .rows[0].bytes,
   )

@@ -78,8 +78,8 @@ const signed = async (
 ): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem, ...options }
-  // Without signTime, the DKIM signer reads the clock twice, and the second may change in between. This made 1 of 1,500
-  // signatures invalid.
+  // Without signTime, the DKIM signer reads the clock twice, and the second may change in between. This previously made
+  // 1 of 1,500 signatures invalid.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, {
     ...{ ...key, signTime, signatureData: [key] },
@@ -546,7 +546,7 @@ test.each([
   },
 )
 
-describe('a forger cannot use the ways in which mail libraries read a mail to forge the author', () => {
+describe('a forger cannot prove a false author of a mail by exploiting how mail libraries read the mail', () => {
   const VICTIM = 'boss@victim.test'
   /** Holds an SPF record that allows no host, so that only a signature can prove the victim. */
   const zone: Zone = {

@@ -93,7 +93,8 @@ for (const { name, items: files } of mailCorpora()) {
       const raw = await download(agent, `${messagePath(messageId)}/raw`)
       expect(originals.has(raw.toString('latin1'))).toBe(true)
     }
-    // The memory limit for 13 MB of mail includes the memory of the parser and the database driver, and garbage.
+    // The memory limit for 13 MB of mail includes the memory of the parser and the database driver, and objects that
+    // the garbage collector has not freed yet.
     expect(process.memoryUsage().rss - before).toBeLessThan(1024 * 1024 * 1024)
   })
 }

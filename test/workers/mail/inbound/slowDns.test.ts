@@ -113,7 +113,7 @@ test('a large mail is stored with the verdicts of its sender, although its name 
     changes: { remoteIp: '127.0.0.1', envelopeFrom: 'ada@late.silent.test' },
   })
   const parsing = parse_inbound({ inboundId }, { attempt: 1 })
-  // The service sends the second query only after the mail has left the parser.
+  // The service sends the second DNS query only after the mail has left the parser.
   await waitFor('the second question', () => asked.length === 2)
   expect(await subjects()).toEqual([])
   answer()
@@ -176,7 +176,7 @@ test('when a mail leaves its batch because of a silent name server, no more DNS 
   await parse_batch({ inboundIds }, { attempt: 1 })
   const before = asked.length
   answer()
-  // This mail would have to wait behind another sender check that still waits to run.
+  // If a check of another sender still waited for its turn, this mail would have to wait behind that check.
   const inboundId = await arrive(projectId, { subject: 'good' })
   await parse_inbound({ inboundId }, { attempt: 1 })
   expect(asked.length).toBe(before)

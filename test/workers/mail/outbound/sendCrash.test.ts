@@ -32,7 +32,7 @@ test('if a worker dies after the SMTP reply 250 and before the database commit, 
   await waitFor('both copies', () => sink.mails.length === 2)
   doomed.child.kill('SIGKILL')
   expect(await doomed.exited).toBe('SIGKILL')
-  // The connection of the killed worker is closed, and its open transaction has ended.
+  // The proxy closes the connection of the killed worker, so that the open transaction of this worker ends.
   await proxy.cut()
   expect(
     (await agent.get(`/v0/messages/${encodeURIComponent(messageId)}`)).body.deliveryStatus,

@@ -324,7 +324,8 @@ test('`bun run doctor` reports an MTA-STS policy for another mail host as broken
 })
 
 test('under an enforced MTA-STS policy, `bun run doctor` reports a listener without STARTTLS or a trusted certificate as broken', async () => {
-  // A sender that obeys an enforced policy delivers no mail to such a listener (RFC 8461 §5).
+  // A sender that obeys an enforced policy delivers no mail to a listener without STARTTLS or without a trusted
+  // certificate (RFC 8461 §5).
   const { ca } = newCertificate(MX)
   await using plain = await startSink()
   for (const [mtaSts, verdict] of [

@@ -117,8 +117,8 @@ test('if the node does not know the block of the revert yet, the payment waits a
   const inBlock = { blockNumber: revertBlock, blockHash: pad('0xb11') }
   const ids = [await reverted({ inBlock }), await reverted({ ...deploying, inBlock })]
   await claimedAtBlock9()
-  // The head is block 10. In block 11, another party settled the first payment and deployed the wallet of the second
-  // payment.
+  // The newest known block is block 10. In block 11, another party settled the first payment and deployed the wallet of
+  // the second payment.
   const payment = (await findPayment(pool, ids[0]!))!
   const txHash = pad('0xabd')
   hand.mine(txHash, blockAt(revertBlock), [payment])

@@ -83,7 +83,8 @@ describe('a payment is refused if its authorization was used before the claim (s
   test('if the node lacks the state at the claim, a later attempt finds the event of an early use and refuses the payment', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
-    // A node on a busy machine needs more than the ten seconds of one request for 2,500 blocks.
+    // A node on a busy machine needs more than the ten seconds that one request may take to mine 2,500 blocks, so the
+    // test mines them in parts.
     for (let n = 0; n < 10; n++) await till.client.mine({ blocks: 250, interval: 0 })
     const id = await till.claim(payment)
     forgetUpTo(till.chain.head.number)

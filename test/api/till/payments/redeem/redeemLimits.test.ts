@@ -146,7 +146,7 @@ test('payments whose payment identifier another payment already has do not use u
   for (let n = 1; n < LIMIT * 2; n++) {
     const answer = await named()
     expect(answer.body).toMatchObject({ ok: false, reason: 'payment_identifier_conflict' })
-    // A later call for an existing payment shows the limit of all redeem calls.
+    // From call number LIMIT on, the response headers show the limit of all redeem calls.
     expect(budgetOf(answer)[0]).toBe(String(n < LIMIT ? LIMIT : CALLS))
   }
   await fillPlaces(seller, LIMIT - 1)

@@ -118,7 +118,7 @@ test('if several gas wallets are set, concurrent payments settle through more th
   }
   const shop = await shared.newSeller()
   const hashes = new Set<unknown>()
-  // The group transaction of one wallet may take all waiting payments. Therefore a second gas wallet gets work only
+  // One gas wallet may settle all waiting payments in one transaction. Therefore a second gas wallet gets work only
   // while the first wallet is busy.
   await waitFor('a transaction of each wallet', async () => {
     const payments = await many(60, () => pay())

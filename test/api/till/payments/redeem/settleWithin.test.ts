@@ -134,7 +134,7 @@ const claimed = (
     ...changes,
   })
 
-describe('if a caller presents a payment, the service claims it once, waits for the settlement, and reports the result', () => {
+describe('if a caller presents a payment, the service claims (stores) it once, waits for the settlement, and reports the result', () => {
   test('a payment is refused with its fault if it cannot be decoded, or if it does not meet the terms of the offer', async () => {
     const decoded = { ok: false, x402Version: 1, reason: 'invalid_payload', detail: '' } as const
     expect(await settleWithin(services(), offer(), decoded, 0)).toEqual({
@@ -301,7 +301,7 @@ function wrapped(signature: Hex): Hex {
   return `${encodeAbiParameters(parts, [FACTORY, '0x12', signature])}${MAGIC.slice(2)}`
 }
 
-describe('the service claims a payment of a contract wallet only if the chain accepts its signature', () => {
+describe('the service claims (stores) a payment of a contract wallet only if the chain accepts its signature', () => {
   /** Presents a payment, and then ends the payment's check on the chain as a worker would. */
   async function checked(
     payload: PaymentPayload,

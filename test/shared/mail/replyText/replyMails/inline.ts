@@ -1,6 +1,6 @@
 /**
- * Holds mails with answers between quoted lines. The reply text keeps the answers together with the lines that they
- * answer (docs/contract.md §4).
+ * Holds test mails with answers between quoted lines. The reply text keeps the answers together with the lines that
+ * they answer (docs/contract.md §4).
  */
 import { blocks, escaped, quoted, type ReplyMail } from './build.ts'
 
