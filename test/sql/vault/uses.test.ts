@@ -1,4 +1,6 @@
-/** Tests stored uses of secrets after a change of the master key or after the expiry of the stored use. */
+/**
+ * Tests stored requests that use a secret: after a change of the master key, and after the expiry of a stored request.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { Keyring, masterKey } from '../../../shared/vault/envelope.ts'
@@ -36,7 +38,7 @@ async function newUse() {
   return { id: body.useId as string, projectId: agent.project.id }
 }
 
-test('the stored request and response of a secret’s use can be read after a change of the master key', async () => {
+test('a stored request with a secret, and its response, can be read after a change of the master key', async () => {
   const { pool } = service.database
   const old = masterKeys(service.config)
   const next = masterKey('next', randomBytes(32))
@@ -64,7 +66,7 @@ test('the stored request and response of a secret’s use can be read after a ch
   expect(use).toMatchObject({ state: 'answered', answer, error: null })
 })
 
-test('the stored use of a secret is deleted after its expiry, and other stored uses are kept', async () => {
+test('a stored request with a secret is deleted after its expiry, and other stored requests are kept', async () => {
   const { pool } = service.database
   const [gone, kept] = [await newUse(), await newUse()]
   await pool.query(
@@ -88,7 +90,7 @@ test('the stored use of a secret is deleted after its expiry, and other stored u
   expect(rows).toEqual([{ id: kept.id }])
 })
 
-test('the use of a secret is no longer due after the deletion of its project', async () => {
+test('a request with a secret is no longer due after the deletion of its project', async () => {
   const { pool } = service.database
   const { id, projectId } = await newUse()
   expect(await findDueUse(pool, id)).toMatchObject({ projectId, state: 'queued', expired: false })
@@ -97,7 +99,7 @@ test('the use of a secret is no longer due after the deletion of its project', a
   expect(await findDueUse(pool, 'use_unknown')).toBeNull()
 })
 
-test('a project may not start another use of a secret while its stored requests exceed the byte limit', async () => {
+test('a project may not start another request with a secret while its stored requests exceed the byte limit', async () => {
   const { pool } = service.database
   const agent = await service.newAgent()
   const metadata = { uri: 'https://bank.example' }
@@ -122,7 +124,7 @@ test('a project may not start another use of a secret while its stored requests 
   expect((await use()).status).toBe(202)
 })
 
-test('if a crash interrupted a use of a secret, its record is kept beyond the expiry until the end of the use is recorded', async () => {
+test('if a crash interrupted a request with a secret, its row is kept beyond the expiry until the end of the request is recorded', async () => {
   const { pool } = service.database
   const { id, projectId } = await newUse()
   const keyring = new Keyring(masterKeys(service.config))
@@ -140,7 +142,7 @@ test('if a crash interrupted a use of a secret, its record is kept beyond the ex
   expect(rows).toEqual([{ state: 'unknown' }])
 })
 
-test('a project that is deleted during the request stores no use of a secret', async () => {
+test('if a project is deleted during its API call, the request with a secret is not stored', async () => {
   const { pool } = service.database
   const { projectId } = await newUse()
   await pool.query('update projects set deleted_at = now() where id = $1', [projectId])

@@ -46,7 +46,7 @@ async function fund(client: DevnetClient, to: Address): Promise<void> {
   await client.waitForTransactionReceipt({ hash })
 }
 
-describe('a fresh devnet has the contracts and accounts that a till needs, like Base Sepolia', () => {
+describe('a fresh devnet (local test chain) has the contracts and accounts that payments need, like Base Sepolia', () => {
   test('a fresh devnet (local test chain) has the chain id, USDC contract, EIP-712 domain and Multicall3 contract of Base Sepolia', async () => {
     expect([devnet.chainId, await client.getChainId()]).toEqual([84532, 84532])
     const read = (functionName: 'name' | 'symbol' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>
@@ -101,7 +101,7 @@ describe('a fresh devnet has the contracts and accounts that a till needs, like 
     expect(await chainAccepts(client, authorization, signature)).toBe(true)
   })
 
-  test('the till and a devnet accept the same signatures and payments, except that the till is stricter and does not check the payer’s funds', async () => {
+  test('the service and a devnet accept the same signatures and payments, except that the service is stricter and does not check the payer’s funds', async () => {
     const nowS = BigInt(Math.floor(Date.now() / 1000))
     const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
     const highS = (signature: Hex): Hex => {

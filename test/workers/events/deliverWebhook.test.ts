@@ -87,20 +87,20 @@ describe('a webhook delivery job sends one signed attempt, or sends nothing if t
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('a webhook delivery job takes one sending slot for its endpoint and its project, and releases the slot at its end', async () => {
+  test('a webhook delivery job gets permission to send, which counts for its endpoint and its project, and gives it back at its end', async () => {
     const { id, projectId, endpointId } = await newEndpointDelivery(pool, receiver.url)
     const { turns, lanes } = await run(id)
     expect(lanes).toEqual([[endpointId, projectId]])
     expect(turns.left).toBeGreaterThan(0)
   })
 
-  test('a delivery job for a project webhook takes one of the sending slots of this webhook', async () => {
+  test('if a delivery job for a project webhook gets permission to send, the permission counts for this webhook', async () => {
     const id = await newDelivery(pool)
     const { webhook_id, project_id } = await delivery(id)
     expect((await run(id)).lanes).toEqual([[webhook_id, project_id]])
   })
 
-  test('a webhook delivery job that gets no sending slot sends nothing, and queues the same attempt for later', async () => {
+  test('a webhook delivery job that gets no permission to send now sends nothing, and queues the same attempt for later', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await dropJobs(pool)
     const beforeMs = Date.now()
@@ -136,7 +136,7 @@ describe('a webhook delivery job sends one signed attempt, or sends nothing if t
     expect(receiver.requests[0]!.headers['x-service-signature']).toBe(`sha256=${hex}`)
   })
 
-  test('if signing the request fails, the webhook delivery job releases its sending slot', async () => {
+  test('if signing the request fails, the webhook delivery job gives back its permission to send', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query(
       `update seller_endpoints set webhook_secret = null, webhook_key_id = 'k1',

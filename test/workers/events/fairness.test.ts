@@ -29,7 +29,7 @@ const thirdLongest = (times: readonly number[]) => times.toSorted((one, other) =
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  // The webhook pool has 60 slots (places for running jobs), and more deliveries than this wait for the slow receiver.
+  // The webhook pool runs 60 jobs at the same time, and more deliveries than this wait for the slow receiver.
   service = await startWebhookService({ pool: { concurrency: 60 } })
   agent = await service.newAgent()
 })
@@ -88,7 +88,7 @@ test('a webhook receiver that never responds delays its own deliveries, and no d
     took_s: expect.closeTo(10, 0),
     delay_s: 1,
   })
-  // A webhook delivery that gets no slot for sending is postponed. The postponement does not count as a delivery
+  // A webhook delivery that gets no permission to send now is postponed. The postponement does not count as a delivery
   // attempt.
   const { rows } = await service.database.pool.query(
     `select count(*)::int as waiting from webhook_deliveries d

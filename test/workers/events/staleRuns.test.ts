@@ -29,7 +29,7 @@ const newDelivery = () => newEndpointDelivery(pool, receiver.url)
 
 /**
  * Runs the first attempt of a webhook delivery to its end.
- * @returns how often the attempt took a sending slot, and how often it gave a slot back.
+ * @returns how often the attempt got permission to send, and how often it gave the permission back.
  */
 async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const { turns, done } = startRun(pool, deliveryId, { meanwhile })
@@ -37,28 +37,28 @@ async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   return turns
 }
 
-test('a webhook delivery job sends nothing and takes no sending slot if its attempt is already recorded', async () => {
+test('a webhook delivery job sends nothing and asks for no permission to send if its attempt is already recorded', async () => {
   const { id } = await newDelivery()
   await recordAttempts(pool, [attemptOf(id, 1)])
   expect(await run(id)).toEqual({ entered: 0, left: 0 })
   expect(receiver.requests).toHaveLength(0)
 })
 
-test('if an attempt is recorded while its job waits for a sending slot, the job sends nothing and releases its slot', async () => {
+test('if an attempt is recorded while its job waits for permission to send, the job sends nothing and gives the permission back', async () => {
   const { id } = await newDelivery()
   const turns = await run(id, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(receiver.requests).toHaveLength(0)
   expect(turns.left).toBeGreaterThan(0)
 })
 
-test('if an endpoint is deleted while its webhook delivery job waits for a sending slot, the job sends nothing', async () => {
+test('if an endpoint is deleted while its webhook delivery job waits for permission to send, the job sends nothing', async () => {
   const { id, projectId, endpointId } = await newDelivery()
   await run(id, () => deleteEndpoint(pool, { projectId, id: endpointId }))
   expect(receiver.requests).toHaveLength(0)
   expect((await row(pool, 'webhook_deliveries', id)).error).toBe('the endpoint was deleted')
 })
 
-test('if a delivery job that waited for its sending slot runs a second time, the event is still sent only once', async () => {
+test('if a delivery job that waited for permission to send runs a second time, the event is still sent only once', async () => {
   const { id } = await newDelivery()
   await run(id, async () => {})
   await run(id)
@@ -66,7 +66,7 @@ test('if a delivery job that waited for its sending slot runs a second time, the
   expect((await row(pool, 'webhook_deliveries', id)).status).toBe('delivered')
 })
 
-test('a webhook delivery job releases its sending slot before it records the response', async () => {
+test('a webhook delivery job gives back its permission to send before it records the response', async () => {
   const { id } = await newDelivery()
   const client = await pool.connect()
   try {

@@ -12,7 +12,7 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let server: Receiver
 let document: Receiver['answer']
-/** Runs when the job requests its slot for sending, which is after the job has read the endpoint. */
+/** Runs when the job requests permission to send, which is after the job has read the endpoint. */
 let onTurn: () => Promise<object>
 let run: (endpointId: string) => Promise<void>
 
@@ -62,7 +62,7 @@ test('if the row of an endpoint disappears before its check begins, the check se
   expect(server.requests).toEqual([])
 })
 
-test('if the check of an endpoint gets no slot for sending, it runs later', async () => {
+test('if the check of an endpoint gets no permission to send a request now, it runs later', async () => {
   const id = await register()
   onTurn = async () => ({ granted: false, returnInMs: 60_000 })
   await run(id)

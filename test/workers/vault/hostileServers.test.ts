@@ -155,7 +155,7 @@ function answerOf(): Buffer[] {
 
 let ca = ''
 let port = 0
-/** Holds the limits on the use of the secret. The owner allows the secret anywhere in the request body. */
+/** Holds the limits on the secret. The owner allows the secret anywhere in the request body. */
 const BOUNDS = {
   ...{ allowedMethods: null, allowedPaths: null, placement: ['body'] },
   get allowedHosts() {
@@ -284,7 +284,7 @@ test('a request with a secret opens no connection to a private address, and trus
   })
 })
 
-test('if a server gets the request and then breaks TLS, the use of the secret ends as unknown, because the server may have acted', async () => {
+test('if a server gets a request with a secret and then breaks TLS, the request ends as unknown, because the server may have acted', async () => {
   const { key, ca: own } = newCertificate('hostile.example')
   let received = 0
   let spoil = () => {}

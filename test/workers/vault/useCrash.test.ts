@@ -1,6 +1,6 @@
 /**
- * Kills a worker while it sends a request that uses a secret. The request may be sent only once, and the use of the
- * secret must end as unknown.
+ * Kills a worker while it sends a request with a secret. The request may be sent only once, and must end in the state
+ * unknown.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -49,7 +49,7 @@ async function startWorker(): Promise<ServiceProcess> {
   return worker
 }
 
-test('if kill −9 ends the worker after the request was sent, the use of the secret ends as unknown, and the request is not sent again', async () => {
+test('if kill −9 ends the worker after it has sent a request with a secret, the request ends as unknown and is not sent again', async () => {
   const agent = await service.newAgent()
   const data = { password: 'correct horse' }
   const uri = `https://localhost:${port}/`

@@ -1,6 +1,6 @@
 /**
- * Runs the job of a use of a secret alone on a test database, so that another process can change rows between two
- * steps.
+ * Runs alone, on a test database, the job that sends a request with a secret. Therefore another process can change rows
+ * between two steps of the job.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { checkUseRequest, type UseRequest } from '../../../shared/vault/useRequest.ts'
@@ -25,7 +25,7 @@ let database: TestDatabase
 let keyring: Awaited<ReturnType<typeof newKeyring>>
 let server: Receiver
 let projectId: string
-/** Runs when a job requests its sending slot, after it has read the use of the secret. */
+/** Runs when the job requests permission to send, which is after the job has read the stored request. */
 let onTurn: () => Promise<object>
 let turns = 0
 
@@ -98,7 +98,7 @@ async function pauseMs(id: string): Promise<number> {
   return Number(rows[0].ms)
 }
 
-test('the job of a deleted or ended use of a secret sends nothing and takes no sending slot', async () => {
+test('if a request with a secret is deleted or has ended, its job sends nothing and does not ask for permission to send', async () => {
   await run('use_none')
   const id = await accept()
   await change(id, `state = 'failed', error = 'before', ended_at = now()`)
@@ -106,7 +106,7 @@ test('the job of a deleted or ended use of a secret sends nothing and takes no s
   expect([turns, server.requests, await end(id)]).toEqual([0, [], ['failed', 'before']])
 })
 
-test('if a use of a secret waits too long for a worker, it fails, and its request is not sent', async () => {
+test('if a request with a secret waits too long for a worker, it fails and is not sent', async () => {
   const id = await accept()
   await change(id, `expires_at = now()`)
   await run(id)
@@ -114,7 +114,7 @@ test('if a use of a secret waits too long for a worker, it fails, and its reques
   expect(await end(id)).toEqual(['failed', 'it waited too long for a worker'])
 })
 
-test('if two workers begin the same use of a secret, the request is sent only once', async () => {
+test('if two workers begin the same request with a secret, the request is sent only once', async () => {
   const id = await accept()
   onTurn = async () => {
     await change(id, `state = 'sending'`)
@@ -124,7 +124,7 @@ test('if two workers begin the same use of a secret, the request is sent only on
   expect([server.requests, await end(id)]).toEqual([[], ['sending', null]])
 })
 
-test('if a use of a secret gets no sending slot, it is tried again later', async () => {
+test('if a request with a secret gets no permission to send now, its job tries again later', async () => {
   const id = await accept()
   onTurn = async () => ({ granted: false, returnInMs: 60_000 })
   await run(id)
@@ -132,7 +132,7 @@ test('if a use of a secret gets no sending slot, it is tried again later', async
   expect(await pauseMs(id)).toBeWithin(50_000, 60_001)
 })
 
-test('a use of a secret waits while its project has used up the processor time for masking', async () => {
+test('a request with a secret waits while its project has used up the processor time for masking secrets in responses', async () => {
   const masker = createAnswerMasker(LIMITS, { burstMs: 1, perSecondMs: 0.001 })
   const runs = start(masker)
   await runs(await accept())

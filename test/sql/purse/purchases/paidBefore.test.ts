@@ -84,7 +84,7 @@ describe('a purse knows a host or payee only after it has paid there', () => {
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
-  test('the first payment of a group makes its host and payee known to the later payments of the group', async () => {
+  test('if payments are decided together as a group, the first makes its host and payee known to the later payments of the group', async () => {
     const before = await remembered(1_000n, { atomic: 1_000n, at: new Date() })
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([true, true])
   })

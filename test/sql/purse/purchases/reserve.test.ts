@@ -48,7 +48,7 @@ test('payments that are decided together never exceed the mandate’s number of 
   expect(await purse.reserve(group)).toEqual(['signed', 'signed', 'refused too_many_payments'])
 })
 
-test('if two runs of one purchase are in the same group, only one run signs a payment', async () => {
+test('if two runs of one purchase job are decided in the same group, only one run signs a payment', async () => {
   const purse = await newPurse()
   const wanted = await purse.wanted(10_000n)
   expect(await purse.reserve([wanted, wanted])).toEqual(['signed', 'not_due'])

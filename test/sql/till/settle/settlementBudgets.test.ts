@@ -148,7 +148,7 @@ test('the gas of a transaction is counted once, and a changed receipt adds only 
   expect(await gasOf(projectId)).toBe(90)
 })
 
-test('the gas of a group’s transaction is divided among its payments, and a deleted project is charged for no gas', async () => {
+test('the gas of a transaction with several payments is divided among these payments, and a deleted project is charged for no gas', async () => {
   const other = await newProject(pool)
   const gone = await newProject(pool)
   const ids: string[] = []

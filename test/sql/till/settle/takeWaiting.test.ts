@@ -116,7 +116,7 @@ describe('a settler (a worker that settles payments) claims each waiting payment
     expect((await take()).grouped.taken).toEqual([id])
   })
 
-  test('waiting payments of several projects are claimed in rotation, and each project gets at most its part of a group', async () => {
+  test('waiting payments of several projects are claimed in rotation, and each project gets at most its part of a payment group (one shared transaction)', async () => {
     const [greedy, other] = [await newProject(pool), await newProject(pool)]
     const many: string[] = []
     for (let n = 0; n < 4; n++) many.push(await waiting({ projectId: greedy }))
@@ -131,7 +131,7 @@ describe('a settler (a worker that settles payments) claims each waiting payment
     expect((await take({ grouped: { most: 0, share: 0 } })).grouped).toEqual({ taken: [], more: 1 })
   })
 
-  test('payments with separate transactions have other limits than payments in a group', async () => {
+  test('payments with separate transactions have other limits than payments in a group (one shared transaction)', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const alone: string[] = []
     for (const projectId of [one, one, one, two]) alone.push(await waiting({ projectId }))

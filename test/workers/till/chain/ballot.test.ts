@@ -35,7 +35,7 @@ test('a fault of a chain node is no vote in the quorum, but a revert is a vote',
   expect(keyOfAnswer('eth_getLogs', ok(null))).toBeNull()
 })
 
-test('the answers of two chain nodes count as the same vote if all fields that the till uses are equal', () => {
+test('the answers of two chain nodes count as the same vote if all fields that the service reads are equal', () => {
   for (const [method, one, other, isSame] of [
     ['eth_getBlockByNumber', ok(BLOCK), ok({ ...BLOCK, hash: '0xab', size: '0x9' }), true],
     ['eth_getBlockByNumber', ok(BLOCK), ok({ ...BLOCK, hash: '0xac' }), false],

@@ -26,7 +26,7 @@ const SEND = 'eth_sendRawTransaction'
  */
 type Reply = 'away' | RpcAnswer | readonly RpcAnswer[] | Promise<RpcAnswer | 'away'>
 
-/** Creates a client for nodes that give the same replies to every request. */
+/** Creates an RPC client for nodes that give the same replies to every request. */
 function clientOf(replies: readonly (Reply | (() => Reply))[]) {
   const outcomes: Record<string, string> = {}
   const observed: string[] = []

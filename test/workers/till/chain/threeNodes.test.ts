@@ -102,7 +102,8 @@ const FAULTS: Record<string, () => void> = {
     void bad.answers.set('eth_sendRawTransaction', () => `0x${'cd'.repeat(32)}`),
   'refusing calls': () =>
     void bad.errors.set('eth_call', () => ({ code: 3, message: 'execution reverted' })),
-  // After a 429 response the service sends the node no requests for some time.
+  // After a 429 response the service sends the node no requests for some time, so the test does not wait for a changed
+  // response of this node.
   'refusing with 429': () => {
     bad.fault = { status: 429 }
   },
@@ -125,8 +126,8 @@ function tellHits(): { hits: number } {
 test.each(Object.entries(FAULTS))('payments settle while one node is %s', async (_, breakIt) => {
   breakIt()
   const told = tellHits()
-  // The service requests the fee tip only from time to time, so the test waits for this request. It requests every
-  // other value for each payment.
+  // The service requests the fee tip only from time to time, so the test waits for this request. All other values are
+  // requested for each payment.
   if (bad.answers.has('eth_maxPriorityFeePerGas')) {
     await waitFor('the fees to be read', () => told.hits > 0)
   }
@@ -144,7 +145,7 @@ test.each(Object.entries(FAULTS))('payments settle while one node is %s', async 
   // The test waits until the faulty node has changed at least one response, because the two other nodes can agree
   // before its response arrives.
   if (bad.fault === null) await waitFor('the faulty node to change an answer', () => told.hits > 0)
-  // The payment gave access, so the chain must contain its transfer.
+  // The payment gave access, so the test expects that the chain contains its transfer.
   const receipt = await till.client.getTransactionReceipt({ hash: txHash! })
   expect(receipt.status).toBe('success')
   expect(receipt.logs.some(({ topics }) => topics[2] === nonce)).toBe(true)

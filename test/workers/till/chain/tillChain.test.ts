@@ -84,7 +84,7 @@ test('a stuck transaction is replaced by a transaction with the same nonce and a
   const { payment, id, txHash } = await inPool()
   const settled = await waitFor('the settlement', async () => {
     // Every empty block lowers the base fee. After a few dozen empty blocks, the fee of the first transaction would be
-    // high enough, so the test raises the base fee again.
+    // high enough for a block, so the test raises the base fee again.
     await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
     await till.client.mine({ blocks: 1 })
     const now = await record(id)
@@ -122,7 +122,7 @@ test('if a stranger broadcasts the authorization of a payment first, the strange
   expect(await deliveries(id)).toBe(1)
 })
 
-test('a payment is refused if its authorization was used before the till claimed (stored) the payment', async () => {
+test('a payment is refused if its authorization was used before the service claimed (stored) the payment', async () => {
   const payment = await pay()
   const { blockNumber } = await till.client.waitForTransactionReceipt({
     hash: await broadcastPayment(till.client, payment),
@@ -199,7 +199,7 @@ test('a payment that the token contract refuses fails before a transaction is se
   expect(await nonceOf()).toBe(before + 1)
 })
 
-test('the gas wallet fills an unused nonce with an empty transaction, so that transactions with later nonces are mined', async () => {
+test('if a gas wallet has an unused nonce, it fills the nonce with an empty transaction, so that transactions with later nonces are mined', async () => {
   const { pool } = till.service.database
   const before = await nonceOf()
   await pool.query('update gas_wallets set next_nonce = next_nonce + 3')

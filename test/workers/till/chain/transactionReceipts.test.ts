@@ -56,7 +56,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     expect(small.requests).toEqual([40])
   })
 
-  test('only the receipt that the node can never send fails, and the others are read', async () => {
+  test('only the receipt that the node can never send fails, and the other receipts are read', async () => {
     const { rpc } = nodeWith(25, (hash) => (hash === hashOf(7) ? 26 : 10))
     const expected = hashes(30).map((hash) => (hash === hashOf(7) ? undefined : hash))
     expect(hashesOf(await readStrangersReceipts(rpc, hashes(30)))).toEqual(expected)
@@ -65,7 +65,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     expect((error as Error).message).toContain('response too large')
   })
 
-  test('if the node needs too long for many receipts, they are read with fewer in a request', async () => {
+  test('if the node needs too long for many receipts, they are read with fewer receipts in each request', async () => {
     const { rpc, requests } = nodeWith(1_000, () => 1)
     const slow: Rpc = {
       ...rpc,
@@ -148,7 +148,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     expect(asked).toEqual([9])
   })
 
-  test('a transaction without a receipt has the value null, and an empty list causes no request', async () => {
+  test('a transaction without a receipt has the value null in the result, and an empty list of transactions causes no request', async () => {
     const rpc: Rpc = {
       call: () => expect.unreachable(),
       batch: async (calls) => calls.map(() => ({ ok: true, result: null })),

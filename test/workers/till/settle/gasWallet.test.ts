@@ -144,7 +144,7 @@ describe('a gas wallet sends each payment in one transaction, with the next nonc
     expect((await stored()).map((one) => one.payment_id)).toEqual([one.id, three.id, two.id])
   })
 
-  test('the gas wallet sends a batch of payments after the previous batch, even if that batch failed', async () => {
+  test('the gas wallet sends a batch of payments only after the previous batch, even if the previous batch failed', async () => {
     const broken = { ...chain, pool: null } as unknown as KnownChain
     const failed = sendPayments(broken, account, [
       { payment: await onePayment(), gas: 90_000n, code: null },
@@ -168,7 +168,7 @@ describe('a gas wallet sends each payment in one transaction, with the next nonc
     expect(rows.map((one) => one.payment_id)).toEqual([one.id, three.id].toSorted())
   })
 
-  test('the last payment of a group is sent as a single transfer with the maximum gas limit', async () => {
+  test('the last payment of a payment group is sent as a single transfer with the maximum gas limit', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [{ payment: two, gas: 90_000n, code: null }])
     await sendGroup(chain, account, [one, two])
@@ -325,7 +325,7 @@ describe('a gas wallet replaces a stuck transaction by a transaction with a high
     },
   )
 
-  test('the replacement is an empty transfer if no payment of the stuck transaction still waits', async () => {
+  test('the replacement of a stuck transaction is an empty transfer if no payment of the transaction still waits', async () => {
     const payment = { ...(await onePayment()), state: 'failed' } as Payment
     const stuck = await newStuck([payment.id])
     await reprice(chain, account, { stuck, payments: [payment] })
@@ -334,7 +334,7 @@ describe('a gas wallet replaces a stuck transaction by a transaction with a high
     expect((await stored())[1].payment_id).toBeNull()
   })
 
-  test('the replacement for the stuck transaction of a group contains only the payments that still wait, with a matching gas limit', async () => {
+  test('the replacement for the stuck transaction of a payment group contains only the payments that still wait, with a matching gas limit', async () => {
     const [one, two, three] = (await payments(3)) as [Payment, Payment, Payment]
     const stuck = await newStuck([one.id, two.id, three.id])
     const gone = { ...two, state: 'settled' } as Payment

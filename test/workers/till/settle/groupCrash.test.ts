@@ -118,8 +118,8 @@ async function replace(doomed: Bun.Subprocess): Promise<void> {
 }
 
 /**
- * Expects that one group transaction settled all payments, and that each payment is announced once and gives access
- * once.
+ * Expects that one shared transaction settled all payments of the group, and that each payment is announced once and
+ * gives access once.
  */
 async function expectOnce(payments: readonly WaitingPayment[], records: readonly any[]) {
   expect(await transactionsOf(till, payments)).toEqual([

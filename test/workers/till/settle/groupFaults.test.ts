@@ -42,7 +42,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const PRICE_ATOMIC = 10_000n
 const three: readonly Order[] = [{}, {}, {}]
 
-test('if a stranger broadcasts one payment of a group, the stranger’s transaction settles this payment, and the group settles the others', async () => {
+test('if a stranger broadcasts one payment of a payment group, the stranger’s transaction settles this payment, and the group settles the others', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool([...three, {}])
   const foreign = await broadcastPayment(till.client, payments[1]!)
@@ -56,7 +56,7 @@ test('if a stranger broadcasts one payment of a group, the stranger’s transact
   }
 })
 
-test('payments in a group fail if they are cancelled, blacklisted, unfunded or expired before the block, and the others settle', async () => {
+test('payments in a group (one shared transaction) fail if they are cancelled, blacklisted, unfunded or expired before the block, and the others settle', async () => {
   const before = await scene.received()
   const [barred, emptied] = [await newPayer(till.client), await newPayer(till.client)]
   const { payments, hash } = await scene.groupInPool([
@@ -103,7 +103,7 @@ test('a payment counts as paid if a stranger broadcast the transfer before the p
   expect(await scene.settledBy(payments[1]!)).toBe(foreign)
 })
 
-test('if one payer’s code burns all gas, the group reverts, the other payments settle, and this payer gets separate transactions', async () => {
+test('if one payer’s code burns all gas, the payment group reverts, the other payments settle, and this payer gets separate transactions', async () => {
   const { pool } = till.service.database
   const before = await scene.received()
   const spoiler = await newPayer(till.client)
@@ -118,7 +118,7 @@ test('if one payer’s code burns all gas, the group reverts, the other payments
   for (const { id } of payments.slice(1)) {
     expect(await row(pool, 'payments', id)).toMatchObject({ revert_count: 0, goes_alone: true })
   }
-  // Even after the code of the account is removed, payments of this payer go in separate transactions.
+  // After this revert, payments of the payer go in separate transactions, even if the code of the account is removed.
   await scene.rest()
   await till.client.setCode({ address: spoiler.address, bytecode: '0x' })
   const later = await claimAll(seller, await scene.lasting([{ account: spoiler }, {}, {}]))
@@ -163,7 +163,7 @@ for (const [refusals, fate, members] of [
   test(`after ${refusals} refusals in settlement groups (several payments in one transaction), a payment ${fate}`, async () => {
     const { pool } = till.service.database
     // The payer’s balance is enough for only one of its two payments. The simulation of each single payment succeeds,
-    // but the simulation of the second payment in a group fails.
+    // but a simulation of both together refuses the second payment.
     const poor = await newPayer(till.client, PRICE_ATOMIC)
     await till.client.mine({ blocks: 1 })
     await till.client.setAutomine(false)

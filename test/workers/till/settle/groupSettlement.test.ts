@@ -90,7 +90,7 @@ test('a hundred payments settle in two groups of at most 64 payments, within the
   }
 })
 
-test('a payment from an account with contract code gets a separate transaction outside of the group', async () => {
+test('a payment from an account with contract code gets a separate transaction outside of the payment group', async () => {
   const wallet = await deployWallet(till.client, payer.address)
   await fund(till.client, wallet, 1_000_000n)
   const coded = await newPayer(till.client)
@@ -172,7 +172,7 @@ test('on a chain without Multicall3 each payment gets a separate transaction', a
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: code! })
 })
 
-test('projects with payments in one group share the gas cost in proportion to their payments', async () => {
+test('projects with payments in one transaction share the gas cost in proportion to their payments', async () => {
   const [one, two] = [await till.newSeller(), await till.newSeller()]
   const payments = [...(await claimAll(one, 2)), ...(await claimAll(two, 1))]
   await scene.start()

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { encodeFunctionResult, multicall3Abi } from 'viem'
 import { GROUP_MAX, groupGas, readGroup } from '../../../../workers/till/settle/paymentGroup.ts'
 
-test('the gas limit of a payment group grows with the number of payments, and a group has at most 64 payments', () => {
+test('the gas limit of a payment group (one shared transaction) grows with the number of payments, and a group has at most 64 payments', () => {
   expect([groupGas(0), groupGas(1), groupGas(GROUP_MAX)]).toEqual([80_000n, 160_000n, 5_200_000n])
   expect(GROUP_MAX).toBe(64)
   expect(() => groupGas(GROUP_MAX + 1)).toThrow('a group of 65 payments')

@@ -35,14 +35,14 @@ test('a payment that is queued behind hundreds of payments of another project is
   })
   const [first, ...later] = await transactionsOf(till, [...greedy, single!])
   expect((await transactionsOf(till, [single!]))[0]!.hash).toBe(first!.hash)
-  // While another project waits, one project may fill only a quarter of a settlement group. Otherwise, it may fill a
-  // whole group.
+  // While another project waits, one project may fill only a quarter of a settlement group (one shared transaction).
+  // Otherwise, it may fill a whole group.
   expect(first!.members).toBe(17)
   expect(Math.max(...later.map(({ members }) => members))).toBe(64)
 })
 
 testWhole(
-  'a group that is queued behind hundreds of payments with separate transactions is among the first transactions',
+  'a payment group that is queued behind hundreds of payments with separate transactions is among the first transactions',
   async () => {
     const { pool } = till.service.database
     await keepAlone(pool, [{ chainId: SEPOLIA.chainId, payer: payer.address }])

@@ -52,8 +52,8 @@ const transfersOf = async () =>
   (await till.client.getTransactionCount({ address: gasWallet })) as number
 
 /**
- * Redeems a payment during a fault of the RPC node, and ends the fault by calling `mend`. Expects one transaction on
- * the chain and one request that got access.
+ * Redeems a payment during a fault of the RPC node, and ends the fault by calling `mend`. Expects exactly one
+ * transaction on the chain, and exactly one redeem request that got access.
  */
 async function outlives(mend: () => unknown): Promise<void> {
   const before = await transfersOf()
@@ -146,7 +146,7 @@ test('the service does not start with the publicly known private keys of the dev
 })
 
 testWhole(
-  'a worker that was started without a working RPC node works as soon as the node is available',
+  'a worker that was started without a reachable RPC node works as soon as the node is available',
   async () => {
     proxy.fault = { status: 503 }
     const worker = await till.startWorker()

@@ -210,7 +210,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     }
   })
 
-  test('after a reorganisation, those payments of a group are undone whose transfer is missing in the new block', async () => {
+  test('after a reorganisation, those payments of a payment group are undone whose transfer is missing in the new block', async () => {
     const { ids, txHash } = await newGroup(2)
     await mine(txHash, ids.slice(0, 1), blockAt(8n))
     replaceBlock()

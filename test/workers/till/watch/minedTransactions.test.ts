@@ -101,8 +101,8 @@ describe('the transaction of a single payment settles the payment when a block c
   })
 })
 
-describe('the transaction of a group settles the payments whose transfers are in the block', () => {
-  test('the transaction of a group settles its payments, and a payment without a transfer later gets a separate transaction', async () => {
+describe('the transaction of a payment group settles the payments whose transfers are in the block', () => {
+  test('the transaction of a payment group settles its payments, and a payment without a transfer later gets a separate transaction', async () => {
     const { ids, open } = await stored(3)
     await mine(open, ids.slice(1))
     await dropJobs(pool)
@@ -114,7 +114,7 @@ describe('the transaction of a group settles the payments whose transfers are in
     expect(await loners()).toEqual([])
   })
 
-  test('if a payer’s transfer in a group fails and the payer has contract code, the payer’s later payments get separate transactions', async () => {
+  test('if a payer’s transfer in a payment group fails and the payer has contract code, the payer’s later payments get separate transactions', async () => {
     const { ids, open } = await stored(3)
     const [coded] = await payersOf(ids)
     hand.codes.set(coded!, '0x60')
@@ -123,7 +123,7 @@ describe('the transaction of a group settles the payments whose transfers are in
     expect(await loners()).toEqual([coded!])
   })
 
-  test('after a group reverts, its payments get separate transactions, and payers with contract code also for later payments', async () => {
+  test('after the transaction of a payment group reverts, its payments get separate transactions, and payers with contract code also for later payments', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     hand.codes.set(coded!, '0x60')
@@ -134,7 +134,7 @@ describe('the transaction of a group settles the payments whose transfers are in
     expect(await loners()).toEqual([coded!])
   })
 
-  test('if a group reverts in a block that the watcher has not read yet, only payers with code in this block get separate transactions', async () => {
+  test('if a payment group reverts in a block that the watcher has not read yet, only payers with code in this block get separate transactions', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     const unread = hand.chain.head.number + 1n
@@ -144,7 +144,7 @@ describe('the transaction of a group settles the payments whose transfers are in
     expect(await loners()).toEqual([coded!])
   })
 
-  test('if a payer removes the contract code after its group reverted, only this payer gets separate transactions', async () => {
+  test('if a payer removes the contract code after its payment group reverted, only this payer gets separate transactions', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     hand.codes.set(coded!, (block) => (block === BLOCK.number ? '0x60' : '0x'))
@@ -153,7 +153,7 @@ describe('the transaction of a group settles the payments whose transfers are in
     expect(await loners()).toEqual([coded!])
   })
 
-  test('if the node no longer has the contract code at the block of a reverted group, the code at the newest block counts', async () => {
+  test('if the node no longer has the contract code at the block of a reverted payment group, the code at the newest block counts', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     const pruned = { error: { code: -32000, message: 'missing trie node' } }
@@ -167,7 +167,7 @@ describe('the transaction of a group settles the payments whose transfers are in
     ['at the newest block', 0n],
     ['at a block that the watcher has not read yet', 1n],
   ] as const) {
-    test(`if the node does not return the contract code ${place}, a reverted group is recorded only by a later check`, async () => {
+    test(`if the node does not return the contract code ${place}, a reverted payment group is recorded only by a later check`, async () => {
       const { ids, open } = await stored(3)
       const [, coded] = await payersOf(ids)
       const number = hand.chain.head.number + ahead
@@ -184,14 +184,14 @@ describe('the transaction of a group settles the payments whose transfers are in
     })
   }
 
-  test('if a group without contract code reverts, all its payers also get separate transactions for later payments', async () => {
+  test('if a payment group without contract code reverts, all its payers also get separate transactions for later payments', async () => {
     const { ids, open } = await stored(2)
     await mine(open, [], 0)
     await resolve([open])
     expect(await loners()).toEqual((await payersOf(ids)).toSorted())
   })
 
-  test('a reverted group is recorded even if many payments of the group have the same payer', async () => {
+  test('a reverted payment group is recorded even if many payments of the group have the same payer', async () => {
     const payer = newPayer()
     const { ids, open } = await stored(20, () => payer)
     await mine(open, [], 0)
@@ -201,7 +201,7 @@ describe('the transaction of a group settles the payments whose transfers are in
     expect(await loners()).toEqual([payer])
   })
 
-  test('if a group settles all its payments, none of its payers must use separate transactions later', async () => {
+  test('if a payment group settles all its payments, none of its payers must use separate transactions later', async () => {
     const { ids, open } = await stored(2)
     for (const payer of await payersOf(ids)) hand.codes.set(payer, '0x60')
     await mine(open, ids)

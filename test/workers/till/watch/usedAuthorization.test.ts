@@ -46,7 +46,7 @@ const blockIn = async (seconds: number) => {
 }
 
 describe('a payment is refused if its authorization was used before the claim (storing) of the payment', () => {
-  test('if its authorization was used many blocks before the till claimed (stored) a payment, the payment is refused', async () => {
+  test('if its authorization was used many blocks before the service claimed (stored) a payment, the payment is refused', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     await till.client.mine({ blocks: 20, interval: 0 })
@@ -188,7 +188,7 @@ describe('if an authorization was used after the claim (storing) of its payment,
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('a payment is settled by a transfer in the same second in which the till claimed the payment', async () => {
+  test('a payment is settled by a transfer in the same second in which the service claimed (stored) the payment', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash, blockNumber } = await used(payment)
