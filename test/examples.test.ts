@@ -171,7 +171,8 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
       const body = { ...signedReceipt.body, amountUsdcRaw: '10001' }
       const forged = JSON.stringify({ ...signedReceipt, body })
       expect(await post(forged, hmacOf(forged), 'whk_2')).not.toBe(204)
-      // A person who has seen a delivery can send its body and signature again under other idempotency keys.
+      // A person who has seen a delivery can send its body and signature again under other idempotency keys, so the
+      // receiver must recognise the payment itself.
       const seen = JSON.stringify(signedReceipt)
       const replays = ['whk_3', 'whk_4'].map((key) => post(seen, hmacOf(seen), key))
       expect(await Promise.all(replays)).toEqual([204, 204])

@@ -93,7 +93,7 @@ test('each top folder of the source imports only the folders that MAY_IMPORT all
     offenders(({ path, room }) =>
       imports
         .get(path)!
-        // Files in every folder may import package.json to read the version.
+        // Files in every folder may import package.json to read the version, so this import is no violation.
         .filter((other) => other !== 'package.json')
         .find((other) => !MAY_IMPORT[room].includes(other.split('/')[0] as Room)),
     ),
@@ -157,7 +157,8 @@ test('the routes xRoutes are exported only from xRoutes.ts, and the name of no A
 test('the folder shared/ imports no database, no web framework, no file access and no sockets', () => {
   const impure =
     /from '(pg|elysia|graphile-worker|bun:sqlite|smtp-server|nodemailer|node:(fs|net|http|https|child_process|dns|os)(\/\w+)?)'/
-  // openFiles.ts reads only the open files of its own process, which Linux shows as files below /proc.
+  // openFiles.ts reads only the open files of its own process, which Linux shows as files below /proc. Therefore it may
+  // import the file system.
   const own = 'shared/process/openFiles.ts'
   expect(
     offenders(({ path, room, text }) => {
@@ -221,7 +222,7 @@ test('the console page in the browser imports only itself and the client library
 
 test('only the folder workers/ opens sockets to the outside', () => {
   // The client library, the console page in the browser, and the MCP relay over stdio run on the machines of the
-  // service's users.
+  // service's users, so they may open connections.
   const own = (path: string) =>
     path.startsWith('api/client/') || path.startsWith(PAGE) || path === 'api/mcp/relay.ts'
   const outbound =

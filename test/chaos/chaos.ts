@@ -125,7 +125,8 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   pulses.end()
   await harming.ended
   onLine(`${at()}: all harm is over`)
-  // Ctrl-C also ends the devnet (the test chain), and without the devnet no evidence can be gathered.
+  // Ctrl-C also ends the devnet (the test chain). Without the devnet no evidence can be gathered, so the audit is left
+  // out.
   const repeats = { line: 'mails out: not audited' }
   const findings = options.signal?.aborted
     ? ['the run was interrupted: there was no audit']

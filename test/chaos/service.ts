@@ -84,7 +84,7 @@ export async function startService(env: Record<string, string>, logFile: string)
     child = spawn(process.execPath, [join(ROOT, 'api/start.ts')], {
       cwd: ROOT,
       env: { PATH, HOME, ...env },
-      // The log of the service goes to stderr, whereas the welcome text with the API keys goes to stdout.
+      // The welcome text on stdout contains the API keys, so only stderr, which has the log of the service, is stored.
       stdio: ['ignore', 'ignore', log],
     })
     closeSync(log)

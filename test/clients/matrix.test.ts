@@ -86,8 +86,8 @@ const paymentsOf = async (account: Account) => {
   return body.payments.filter((payment: any) => payment.payerAddress === account.address)
 }
 
-// `npm test` runs only every fifth pair of a buyer and a seller. These pairs contain each buyer and each seller at
-// least once.
+// `npm test` runs only every fifth pair of a buyer and a seller, because all pairs take long. These pairs contain each
+// buyer and each seller at least once.
 let pairs = 0
 for (const [sellerName, offers] of Object.entries(SELLERS)) {
   for (const [buyerName, buyer] of Object.entries(buyers)) {

@@ -59,7 +59,8 @@ test('an API process that is told to stop answers the requests that have begun, 
     `POST /v0/messages/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
   )
-  // As soon as the rate limit has counted a request of this API key, the request is in progress.
+  // As soon as the rate limit has counted a request of this API key, the request is in progress, so the test waits for
+  // the count.
   await waitFor('the request to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
       'select from rate_windows where subject = $1',
@@ -72,7 +73,8 @@ test('an API process that is told to stop answers the requests that have begun, 
   socket.write(body.slice(10))
   await waitFor('the answer', () => answer.includes('\r\n\r\n'))
   expect(answer).toStartWith('HTTP/1.1 201')
-  // The header `connection: close` makes a load balancer send the next request to another process.
+  // The header `connection: close` makes a load balancer send the next request to another process, so a process that
+  // stops must send this header.
   expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n')
   expect(await part.exited).toBe(0)
   expect((await agent.get('/v0/messages')).body.count).toBe(1)

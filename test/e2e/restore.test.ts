@@ -149,7 +149,7 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
     ),
   )
   // The first new payment has the same nonce as the transaction that was sent before the restore. Several new payments
-  // may share one transaction.
+  // may share one transaction, so the test counts payments and not transactions.
   await waitFor('the signed payments', async () => {
     const { body } = await agent.get('/v0/payments')
     const signed = body.payments.filter((one: any) => one.status === 'verified' && one.txHash)

@@ -152,7 +152,8 @@ test('with two of each process, a payment is redeemed once, a nonce is mined onc
     resource: RESOURCE,
     amount: PRICE,
   }))
-  // The test redeems each payment at both API processes at the same time.
+  // The test redeems each payment at both API processes at the same time, so that both processes compete for the
+  // payment.
   const both = await Promise.all(
     apis.map((url) => redeemMany({ url, seller }, bodies, { inFlight: 40 })),
   )

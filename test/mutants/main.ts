@@ -112,7 +112,7 @@ async function main(): Promise<void> {
 /** Plants each fault, runs only some test files, and prints the faults that these files do not detect. */
 async function judgeAll(candidates: readonly Candidate[], pattern: string): Promise<void> {
   const tests = testFiles().filter((test) => test.includes(pattern))
-  // Without a file, the test runner would run the whole suite for each fault.
+  // Without a matching test file, the test runner would run the whole suite for each fault.
   if (tests.length === 0) throw new Error(`no path of a test file contains ${pattern}`)
   if (!(await pass(tests, HANG_MIN_MS))) throw new Error('the tests must pass without a fault')
   let survived = 0

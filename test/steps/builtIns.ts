@@ -133,7 +133,8 @@ export function countBuiltIns(): void {
     (_self, [given], result) => sizeOf(given) + sizeOf(result),
   )
   count(globalThis, 'parseInt parseFloat structuredClone', firstGiven)
-  // Converting n digits to a BigInt takes a number of steps in proportion to n * n.
+  // Converting n digits to a BigInt takes a number of steps in proportion to n * n, so the function counts so many
+  // steps.
   const integer = globalThis.BigInt
   globalThis.BigInt = new Proxy(integer, {
     apply(target, self, given: [string]) {

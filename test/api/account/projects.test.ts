@@ -78,7 +78,7 @@ test('the creation of a project returns its inbox and its API key, and no later 
     'shop.one@mail.test',
   )
   const { rawKey, ...made } = body
-  // An API key's last use is recorded in the database some seconds after the request.
+  // An API key's last use is recorded in the database some seconds after the request, so the test waits for the record.
   const got = await waitFor('the usage', async () => {
     const read = await service.platform.get(`/v0/platform/projects/${body.projectId}`)
     return read.body.usageCount === 1 ? read : null

@@ -209,7 +209,7 @@ test('a platform key has a name, is shown once, is listed by prefix and can be r
       'name must be one line of 1 to 100 characters',
     ])
   }
-  // The console's route for platform keys does not delete a project key.
+  // A project key is no platform key, so the console's route for platform keys must not delete it.
   const agent = await service.newAgent()
   const { rows } = await service.database.pool.query<{ id: string }>(
     'select id from api_keys where project_id = $1',

@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     await press(page, 'Show the reset link')
     await links.getByText(href).waitFor()
     expect(await page.getByRole('link', { name: /s\.example/ }).count()).toBe(0)
-    // The console shows the text of a mail beside the one-time codes that it extracts from this text.
+    // The console shows the text of a mail beside its one-time codes, so that a person can see where a code comes from.
     await page.locator('pre', { hasText: 'Your code is 482913.' }).waitFor()
     expect(complaints).toEqual([])
   })

@@ -168,7 +168,8 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     const { page } = console
     await console.open(`projects/${agent.project.id}/payments`)
     await page.getByText('No payments yet').waitFor()
-    // The chain mines no block until the page has shown the unsettled payment.
+    // The chain mines no block until the page has shown the unsettled payment, so that the test sees the page before
+    // and after the settlement.
     await till.client.request({ method: 'evm_setAutomine' as never, params: [false] as never })
     await till.client.request({ method: 'evm_setIntervalMining' as never, params: [0] as never })
     const redeemed = redeemToEnd(agent, (await pay()).header, { resource })

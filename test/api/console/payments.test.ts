@@ -115,7 +115,8 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project at the con
     await using console = await openConsole(browser, till.service, { timeZone: 'Pacific/Auckland' })
     const { page } = console
     const days = `projects/${agent.project.id}/payments?from=2026-01-11&to=2026-01-11`
-    // The two times are the first and the last second of 11 January in Auckland (UTC+13).
+    // The two times are the first and the last second of 11 January in Auckland (UTC+13), so the filter must find both
+    // payments.
     for (const at of ['2026-01-10T11:00:00Z', '2026-01-11T10:59:59Z']) {
       await createdAt(at)
       await console.open('projects')

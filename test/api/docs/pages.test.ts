@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser)('the API viewer runs in a browser', () => {
     await page.getByRole('textbox', { name: /auth/i }).fill(agent.key)
     await page.getByRole('button', { name: 'Apply credentials' }).click()
     await page.getByRole('button', { name: 'Close' }).click()
-    // The API viewer renders only the visible part of a long list.
+    // The API viewer renders only the visible part of a long list, so the test filters the list first.
     await page.getByPlaceholder('Filter by tag or path').fill('whoami')
     await page.locator('#operations-Identity-getWhoami .opblock-summary-control').click()
     await page.getByRole('button', { name: 'Execute' }).click()

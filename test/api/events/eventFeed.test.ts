@@ -251,7 +251,8 @@ describe('event readers of one project share their database reads', () => {
     await Promise.all(opened.map(({ reader }) => nowOf(reader)))
     expect(lists()).toBe(1)
     await add(projectId)
-    // No notification arrives for the new event, but the opening of a new reader makes the feed read the database.
+    // No notification arrives for the new event, so the other readers get it only because the opening of a new reader
+    // makes the feed read the database.
     await deaf.open(projectId, null)
     const got = await Promise.all(opened.map(({ reader }) => seqs(reader.next(soon()))))
     expect(got).toEqual([[2], [2], [2]])

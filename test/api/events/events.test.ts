@@ -153,7 +153,7 @@ describe('the event stream of a project sends its events', () => {
     const sending = Promise.all(subjects.map((subject) => deliver(agent, subject)))
     while (seen.length < subjects.length) {
       using stream = await listen(agent, { lastEventId: seen.at(-1)?.id ?? '0' })
-      // The test breaks the connection each time after it has received a few events.
+      // The test breaks the connection again and again, each time after it has received a few events.
       await stream.until(Math.min(3, subjects.length - seen.length))
       seen.push(...stream.told)
     }
@@ -472,8 +472,8 @@ describe('a client that waits for a message gets the next matching message, or a
         rawGet(own, agent, '/v0/messages/wait?timeout=60'),
       )
       const proxy = own.proxy!
-      // Each waiting HTTP request reads its position in the event stream once, and then sends no further query to the
-      // database.
+      // Each waiting HTTP request reads its position in the event stream once and then sends no further query, so the
+      // number of queries becomes stable.
       let before = -1
       await waitFor('quiet', async () => {
         const grown = proxy.bytesIn - before

@@ -5,7 +5,8 @@ const addressOf = createClientAddress(['10.0.0.0/8', '2001:db8:ffff::/48'])
 
 test.each([
   ['203.0.113.7', '203.0.113.7'],
-  // Azure Application Gateway and IIS append the port of the client to its IP address.
+  // Azure Application Gateway and IIS append the port of the client to its IP address, so the service must remove the
+  // port.
   ['203.0.113.7:51234', '203.0.113.7'],
   ['[2001:db8::7]:51234', '2001:db8::7'],
   ['[2001:db8::7]', '2001:db8::7'],

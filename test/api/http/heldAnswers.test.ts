@@ -67,7 +67,8 @@ test('if memory is needed, responses that were not read for three minutes are dr
     const stream = (await answers.body(projectId, MB, read)) as ReadableStream<Uint8Array>
     return stream.getReader()
   }
-  // A project that already occupies memory gets at most half of the memory that is still free.
+  // A project that already occupies memory gets at most half of the memory that is still free, so there is memory left
+  // for the project `b`.
   const greedy = [await open('a'), await open('a'), await open('a'), await open('a')]
   const other = await open('b')
   nowMs += 179_999

@@ -214,7 +214,8 @@ test('if the DNS records of a mail domain disappear, it keeps its status for thr
   zone.failing.push(owner.name)
   const unsaid = await check('shaky.test')
   expect([unsaid.status, unsaid.records[0].status]).toEqual(['verified', 'unknown'])
-  // The grace period of three days begins when a record is found missing, and not when the name servers start to fail.
+  // The grace period of three days begins when a record is found missing, and not when the name servers start to fail,
+  // so the domain is still verified here.
   await later()
   zone.failing.pop()
   delete zone.txt[owner.name]
@@ -273,7 +274,7 @@ test('if a domain is removed and added again, the result of a check that began b
   await waitFor('the name servers to be asked', () => held.size === 0)
   expect((await service.platform.delete(`${PATH}/again.test`)).status).toBe(204)
   const { records } = await add()
-  // The first check after the domain was added again still finds the old DNS records.
+  // DNS still has the old records when the domain is added again, so the first check finds them.
   const checked = await waitFor('the new claim to be checked', async () => {
     const { body } = await service.platform.get(`${PATH}/again.test`)
     return body.checkedAt === null ? null : body

@@ -210,7 +210,7 @@ test('the revocation of a refresh token ends the app’s access, and the revocat
   const { status, headers } = await revoke(service.url, { token: refresh, client_id: clientId })
   expect(status).toBe(200)
   expect((await callMcp(service.url, access)).status).toBe(401)
-  // The owner must be able to see who ended the access.
+  // The owner must be able to see who ended the access, so the audit log names this person.
   expect(await endOf(own)).toMatchObject({
     metadata: {
       requestId: headers.get('x-request-id'),

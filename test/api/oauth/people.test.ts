@@ -56,6 +56,7 @@ test.each<
     expect([refreshed.status, refreshed.body.error]).toEqual([400, 'invalid_grant'])
     expect(await isListed()).toBe(false)
     // The people of the project see only the audit log of the project, and not the audit log of the organization.
+    // Therefore the end of the access must be in the audit log of the project.
     const { body: log } = await own.get('/v0/logs')
     expect(log.logs[0]).toMatchObject({
       action: 'oauth_grant.revoke',

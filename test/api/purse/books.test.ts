@@ -57,7 +57,7 @@ test('after a chain reorganisation, the accounting entries of sales, refunds, pu
   }
   expect(booked(await read())).toEqual(await onChain())
 
-  // The reorganisation removes the newest block with its purchase.
+  // The reorganisation removes the newest block with its purchase, so the account book must lose this entry.
   await till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
   await waitFor('the purchase to leave the books', async () => (await read()).length === 1)
   expect(booked(await read())).toEqual(await onChain())

@@ -61,7 +61,8 @@ test('an unused signed payment reserves its amount until a final block is later 
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
-  // The newest block is later than the expiry of the payment's signature, but all final blocks are earlier.
+  // The newest block is later than the expiry of the payment's signature, but all final blocks are earlier, so the
+  // amount must stay reserved.
   await till.client.increaseTime({ seconds: 3_600 })
   await till.client.mine({ blocks: 1 })
   const before = await balanceBlock()

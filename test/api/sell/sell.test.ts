@@ -155,7 +155,8 @@ test('the origin server gets the public host and scheme, and not the host that a
 })
 
 test('the paywall removes request headers in which a buyer could name another path or client address', async () => {
-  // Some frameworks serve the path in X-Original-URL or X-Rewrite-URL instead of the path for which the buyer paid.
+  // Some frameworks serve the path in X-Original-URL or X-Rewrite-URL instead of the path for which the buyer paid, so
+  // the paywall must remove these headers.
   const forged = {
     'x-original-url': '/reports/2026',
     'x-rewrite-url': '/reports/2026',
@@ -281,7 +282,8 @@ test('if two servers could read the path of a request in different ways, the req
     ['/reports%2fa', 400],
     ['/reports%5ca', 400],
     ['/%252e%252e/weather', 400],
-    // The HTTP parser resolves dot segments of a path before the paywall and the origin server see the path.
+    // The HTTP parser resolves dot segments of a path before the paywall and the origin server see the path, so both
+    // see the same path.
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],

@@ -49,7 +49,7 @@ test("mail to postmaster goes to an inbox named postmaster, or else to the addre
     await deliverRaw(port, 'postmaster', mail(3))
     return (await postmaster.get('/v0/messages')).body.count > 0
   })
-  // Without the operator's setting for postmaster mail, the recipient postmaster is unknown.
+  // This service has no operator's setting for postmaster mail, so the recipient postmaster is unknown.
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say('MAIL FROM:<ada@example.com>')
   expect(await talk.say('RCPT TO:<postmaster>')).toStartWith('550')

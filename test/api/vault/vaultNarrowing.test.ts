@@ -90,7 +90,8 @@ test('a PUT with an API key cannot widen the bounds (allowed uses) of a withheld
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // The new credential has the type LOGIN, whose default placement differs from the default of the old type.
+  // The new credential has the type LOGIN, whose default placement differs from the default of the old type. The
+  // placement must stay as narrow as before.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })

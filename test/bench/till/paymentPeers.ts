@@ -134,7 +134,7 @@ function sign(wallet: PrivateKeyAccount, payment: SignedPayment, nonce: number):
     chainId: SEPOLIA.chainId,
     nonce,
     ...transferCall(transfer),
-    // Each full block raises the base fee by an eighth.
+    // Each full block raises the base fee by an eighth, so the transactions offer a high maximum fee.
     maxFeePerGas: 10n ** 11n,
     maxPriorityFeePerGas: 10n ** 9n,
   })

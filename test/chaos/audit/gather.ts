@@ -77,7 +77,8 @@ async function readChain({
   const used = logs.flatMap((log): UsedAuthorization[] => {
     if (log.eventName !== 'AuthorizationUsed') return []
     const { authorizer, nonce } = log.args
-    // The token contract FiatTokenV2 logs the Transfer event right after the event of the authorization.
+    // The token contract FiatTokenV2 logs the Transfer event right after the event of the authorization, so the
+    // transfer is in the next log entry.
     const transfer = all.find(
       ({ transactionHash, logIndex }) =>
         transactionHash === log.transactionHash && logIndex === log.logIndex + 1,

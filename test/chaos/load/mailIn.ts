@@ -29,7 +29,8 @@ export async function handOverTo(
   load.ledger.mailsIn.push(mail)
   const raw = compose(mail, random)
   mail.told = await untilDecided(load, random, () => handOver(load, mail, raw))
-  // A sender that has lost the reply of the listener delivers the message again.
+  // A sender that has lost the reply of the listener delivers the message again, so the load sometimes repeats a
+  // delivery.
   if (mail.told === 'accepted' && random.chance(0.1)) await handOver(load, mail, raw)
   return mail
 }

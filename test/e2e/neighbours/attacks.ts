@@ -37,7 +37,7 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   'many values': ({ url, key }) => {
     const client = createClient(url, key)
     const body = JSON.stringify({ to: Array(260_000).fill('a@b.c'), subject: 's', text: 't' })
-    // Twenty concurrent requests stay within the rate limit of a project.
+    // Twenty concurrent requests stay within the rate limit of a project, so the rate limit does not stop this attack.
     return forEver(20, async () => {
       await client.post('/v0/messages/send', body)
       await Bun.sleep(6_000)
@@ -115,7 +115,8 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(500)
     })
   },
-  // Each file that this attack sends takes the whole time limit of the attachment reader.
+  // Each file that this attack sends takes the attachment reader its whole time limit, so the attack causes the highest
+  // load.
   'files that take long': ({ smtpPort, inbox }) => {
     const files = ['a PDF of forms in forms', 'a rule of every second'].map((name) =>
       BOMBS[name]!(),

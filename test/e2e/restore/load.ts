@@ -83,7 +83,7 @@ export function startLoad(options: {
     }),
     ...Array.from({ length: BUYERS }, (_, n) =>
       rounds(`pay${n}`, async (token) => {
-        // The signed payment is valid for longer than the whole test.
+        // The signed payment is valid for longer than the whole test, so it cannot expire before it is redeemed.
         const validBefore = BigInt(Math.floor(Date.now() / 1000) + 600)
         const { authorization, header } = await pay({ validBefore })
         const paid: Paid = {

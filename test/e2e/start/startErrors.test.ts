@@ -175,7 +175,7 @@ testWhole(
         LOG_LEVEL: 'warn',
       })
       const [, devnetPort] = await printed(started, /Devnet\s+http:\/\/127\.0\.0\.1:(\d+)/)
-      // Another test or another anvil process may already listen on port 8545.
+      // Another test or another anvil process may already listen on port 8545, so the test only expects another port.
       expect(devnetPort).not.toBe('8545')
       expect(started.stderr()).toContain('port 8545 is taken')
     } finally {

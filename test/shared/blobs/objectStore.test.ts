@@ -86,7 +86,8 @@ describe('the object store client reads and writes objects', () => {
   })
 
   test('if a proxy in front of the object store answers 404, the service does not treat an object as lost or deleted', async () => {
-    // The proxy Traefik answers 404 while the object store behind it restarts.
+    // The proxy Traefik answers 404 while the object store behind it restarts, so a status 404 alone does not prove
+    // that an object is missing.
     const fetch404 = (async () => new Response('404 page not found', { status: 404 })) as never
     const calls = [
       (store: typeof bucket.store) => store.get('x', 1),

@@ -98,7 +98,7 @@ test('the setting RPC_QUORUM must not exceed the number of chain nodes in RPC_UR
   expect(faults({ RPC_URL, RPC_QUORUM: '3' })).toEqual(rule)
   expect(faults({ RPC_QUORUM: '1' })).toEqual([])
   expect(faults({ RPC_QUORUM: '2' })).toEqual(rule)
-  // Only the payments workers read RPC_URL. For every other process, RPC_QUORUM may be set although RPC_URL is absent.
+  // Only the payments workers read RPC_URL. Therefore RPC_QUORUM may be set without RPC_URL for every other process.
   for (const part of ['api', 'smtp', 'migrate', 'outbound', 'purse'] as const)
     expect(faults({ RPC_QUORUM: '2' }, readBy(part))).toEqual([])
   expect(faults({ RPC_URL, RPC_QUORUM: '3' }, readBy('payments'))).toEqual(rule)
@@ -121,7 +121,7 @@ test('if topics of Amazon SES are set, the secrets for mail over HTTP must be se
   const rule = 'it is missing, and must be set with INBOUND_SES_TOPICS'
   expect(faults(topic)).toEqual([['INBOUND_SECRETS', rule]])
   expect(faults({ ...topic, ...secret })).toEqual([])
-  // A process that does not accept mail over HTTP reads no secret for mail over HTTP.
+  // A process that does not accept mail over HTTP reads no secret for mail over HTTP, so it needs none.
   expect(faults(topic, ['MASTER_KEYS'])).toEqual([])
 })
 

@@ -327,7 +327,8 @@ test('MTA-STS needs one DNS record and a policy that names the service’s host'
     verdict: 'broken',
     found: 'its host answers 404 instead of 200',
   })
-  // With the setting MTA_STS=none, the service does not publish a policy yet.
+  // With the setting MTA_STS=none, the service does not publish a policy yet, so the finding also proposes to publish
+  // one.
   const publish = 'MTA_STS=testing   # publishes the policy'
   expect(judged([], null, 'none')[0]!.fix).toBe(`${publish}\n${fix}`)
   expect(judged([record], { failure: 'x' }, 'none')[1]!.fix).toBe(publish)

@@ -42,7 +42,8 @@ describe('verifyWebhookSignature accepts a webhook only with the right signature
     expect(verifyWebhookSignature({ secret: SECRET, body: BODY, header: VECTOR })).toBe(true)
     const attempts: [string, string, string | null][] = [
       [SECRET, `${BODY} `, VECTOR],
-      // The prefix `whsec_` of a webhook secret is a part of the HMAC key.
+      // The prefix `whsec_` of a webhook secret is a part of the HMAC key, so a secret without the prefix gives another
+      // signature.
       [SECRET.slice(6), BODY, VECTOR],
       [SECRET, BODY, VECTOR.slice(7)],
       [SECRET, BODY, VECTOR.toUpperCase()],

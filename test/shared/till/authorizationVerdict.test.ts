@@ -41,7 +41,7 @@ describe('verifyAuthorization tells whether a signed payment is valid, and retur
       const verdict = await judge({ payload: withSignature(payload, spelling) })
       expect(verdict).toEqual({ kind: 'valid', network: SEPOLIA, signature })
     }
-    // The same address in upper case and lower case counts as one address.
+    // The same address in upper case and lower case counts as one address, so this requirement is accepted.
     const lower = { payTo: payTo.toLowerCase(), asset: requirement.asset.toLowerCase() }
     expect((await judge({ requirement: lower })).kind).toBe('valid')
   })

@@ -38,7 +38,8 @@ test('Ed25519 signatures equal the signatures of @noble/ed25519, and @noble/ed25
     const message = crypto.getRandomValues(new Uint8Array(n * 7))
     const signature = signEd25519(message, seed)
     expect(signature.equals(sign(message, seed))).toBe(true)
-    // The second call of signEd25519 uses the private key that the first call has stored in the cache.
+    // The second call of signEd25519 uses the private key that the first call has stored in the cache, and must make
+    // the same signature.
     expect(signEd25519(message, seed).equals(signature)).toBe(true)
   }
   const [seed, message, signature] = VECTORS[1]

@@ -83,7 +83,7 @@ test('a sealed (encrypted) secret cannot be decrypted for another project, name,
     { version: 4 },
     { purpose: 'webhook-secret' },
     // The project id and the name together have the same characters as in the right context, but the boundary between
-    // them is at another position.
+    // them is at another position. The service must not treat both contexts as equal.
     { projectId: 'prj_1ключ', name: '/🔑' },
     { projectId: '', name: 'prj_1ключ/🔑' },
   ]

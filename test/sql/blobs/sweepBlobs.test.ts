@@ -124,7 +124,8 @@ describe('the cleanup of the object store removes only objects that no database 
     await age()
     await buryIdleBlobs(database.pool)
     await bucket.proxy.cut()
-    // During the outage, the table `dead_blobs` keeps the rows of objects that still exist in the object store.
+    // The object store is unreachable, so the cleanup removes nothing, and the table `dead_blobs` keeps the rows of the
+    // remaining objects.
     expect(await removeDeadBlobs(database.pool, bucket.store, null)).toMatchObject({ removed: 0 })
     expect(await rowsOf('dead_blobs')).toBe(12)
     await bucket.proxy.mend()

@@ -12,7 +12,8 @@ test('the start of the service waits even if PostgreSQL needs more than half a m
   try {
     await (await startEmbeddedPostgres(options)).stop()
     const cluster = join(dataDir, 'postgres')
-    // The first search of PostgreSQL for archived WAL takes 33 seconds here and finds nothing.
+    // The test makes the first search of PostgreSQL for archived WAL take 33 seconds, so that the recovery needs more
+    // than half a minute.
     const once = 'test -e recovery.slow && rm recovery.slow && sleep 33; false'
     writeFileSync(join(cluster, 'recovery.slow'), '', { mode: 0o666 })
     writeFileSync(join(cluster, 'recovery.signal'), '')

@@ -108,7 +108,8 @@ test('a master key rotation refuses wrong and missing keys, runs while the servi
     network: 'base-sepolia',
     webhookUrl: 'http://127.0.0.1:1/hook',
   })
-  // An older release of the service stored the webhook secret in plain text.
+  // An older release of the service stored the webhook secret in plain text, so the rotation must also encrypt such a
+  // secret.
   await pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)
      values ('se_plain', $1, 'x', 'x', 1, 'base-sepolia', 'http://127.0.0.1:1/', 'whsec_plain')`,

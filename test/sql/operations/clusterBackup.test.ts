@@ -22,7 +22,7 @@ test('a backup copy of a PostgreSQL cluster that was made during writes can be o
       while (!stop) {
         await pool.query(`insert into rows (filling) values (repeat('x', 5000))`)
         written++
-        // A checkpoint lets PostgreSQL remove WAL files during the copy.
+        // A checkpoint lets PostgreSQL remove WAL files during the copy, which makes the copy more difficult.
         if (written % 200 === 0) await pool.query('checkpoint')
       }
     })

@@ -41,7 +41,7 @@ beforeAll(async () => {
      select 'grant' || n, '${projectId}', 'c', 'App', 'a.example', '{mail:read}', 'r', 'test', ${time}, '${personId}'`,
     `oauth_codes (code_hash, grant_id, client_id, redirect_uri, challenge, expires_at)
      select n::text::bytea, 'grant' || n, 'c', 'https://a.example/', 'c', ${time}`,
-    // The tokens of the old grants are not old themselves.
+    // The tokens of the old grants are not old themselves, so they can be found only by their grants.
     `oauth_tokens (token_hash, kind, grant_id, scopes, expires_at)
      select n::text::bytea, 'access', 'grant' || n, '{mail:read}', clock_timestamp() + interval '1 day'`,
   ]) {
@@ -66,7 +66,7 @@ test.each([
     const tables = names.split(', ')
     const deleted = await transaction(pool, async (db) => {
       await clean(db)
-      // `seq_scan` counts how often PostgreSQL read the whole table.
+      // `seq_scan` counts how often PostgreSQL read the whole table, so the count must be zero.
       const { rows } = await db.query<{ table: string; deleted: number; scans: number }>(
         `select relname as table, n_tup_del::int as deleted, seq_scan::int as scans from pg_stat_xact_user_tables
        where relname = any ($1) order by relname`,

@@ -80,7 +80,8 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // Here the node has either ended, or has responded to a whole batch with a single error.
+      // The node has either ended, or has responded to a whole batch with a single error, so the proxy sends an error
+      // for the whole request.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },

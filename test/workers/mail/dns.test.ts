@@ -52,7 +52,8 @@ test('the DNS function addresses returns the IPv4 and IPv6 addresses of a host, 
   expect(await dns.addresses('a.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('alias.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('four.test')).toEqual(['192.0.2.4'])
-  // Some name servers answer queries for A records, but return a failure for AAAA records.
+  // Some name servers answer queries for A records, but return a failure for AAAA records. The IPv4 addresses must then
+  // still be found.
   expect(await dns.addresses('half.test')).toEqual(['192.0.2.5'])
 })
 

@@ -41,7 +41,8 @@ test('a key in the DID document of a seller’s host belongs to the host, and th
 })
 
 test('a DID document of a seller’s host may name its keys by a relative DID URL', async () => {
-  // The id `#a` is relative: it stands for the DID of the document with this fragment (DID Core §3.2.2).
+  // The id `#a` is relative: it stands for the DID of the document with this fragment (DID Core §3.2.2), so the key is
+  // found by its full DID URL.
   const { did, find } = await startHost(() => ({ [OWN]: document(['#a', KEY]) }))
   expect(await find(`${did}#a`)).toEqual({ jwk: KEY as never, isOfHost: true })
   expect(await find(`${did}#b`)).toBeNull()

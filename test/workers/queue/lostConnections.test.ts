@@ -361,7 +361,8 @@ for (const moment of MOMENTS) {
       await using _ = service
       const { pool } = service.database
       const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
-        // The HTTP client for strangers’ URLs refuses a private address before it opens a connection.
+        // The HTTP client for strangers’ URLs refuses a private address before it opens a connection, so this fetch
+        // needs no server.
         const url = `https://127.0.0.1/${label}`
         const id = documentId(url)
         await wantDocument(pool, { id, url, network: '' })

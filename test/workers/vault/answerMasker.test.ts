@@ -51,7 +51,7 @@ const maskers = (): number[] =>
 const started = (before: readonly number[]) =>
   waitFor('a masking process', () => maskers().find((pid) => !before.includes(pid)))
 
-// Masking this body occupies a process for a second or more.
+// Masking this body occupies a masking process for a second or more, so that the test can kill the process.
 const large = answerOf(`${'%41'.repeat(300_000)} correct horse`)
 
 test('if the kernel kills the masking process once, the caller still gets the response', async () => {

@@ -51,7 +51,8 @@ test('if the paywall does not get the service’s response, the payer may repeat
 })
 
 test('a payer who disconnects during the response cannot use the same payment for a request with another body', async () => {
-  // The handler sends the first bytes of its response, and never ends the response.
+  // The handler sends the first bytes of its response and never ends it, so that the payer can disconnect during the
+  // response.
   const shop = open(
     () =>
       new Response(

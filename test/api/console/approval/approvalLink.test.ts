@@ -125,7 +125,7 @@ test('the approval form rejects a mail with a reason, and an expired, withdrawn 
     `update approvals set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
     [held.approvalId],
   )
-  // The approval request has expired, although the job that ends it has not run yet.
+  // The approval request has expired, so the page must say so, although the job that ends the request has not run yet.
   expect(await (await fetch(link)).text()).toContain('<h1>Expired</h1>')
   const late = await decideByLink(link, { decision: 'approve', sha256: held.sha256 })
   expect(await late.text()).toContain('<h1>Expired</h1>')

@@ -179,8 +179,8 @@ test('a long mail that waits for approval is split into approval pages, and a pa
   for (const line of ['line 0\n', 'line 15000\n', 'line 29999\n', SECRET]) {
     expect(text).toContain(line)
   }
-  // Each page has a seal, which proves that the person has read the page. The seal is valid only for the bytes of the
-  // mail on that page.
+  // Each page has a seal, which proves that the person has read the page. The seal is valid only for the bytes of this
+  // mail, so the seal of another mail is refused.
   const other = await held({ subject: 'other', text: 'x' })
   expect((await decideBy(other.link, { sha256: other.sha256, seen })).status).toBe(409)
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)

@@ -116,7 +116,8 @@ test('if a browser repeats its sign-in request after an interruption, the person
   const client = withCookies(cookieOf(begun.headers))
   const { search: query } = await signInAt(begun.body.url, 'fay', service.url)
   const id = new URLSearchParams(query).get('state')!
-  // The service has stored the response of the identity provider, but the browser has not got the service's reply yet.
+  // The service has stored the response of the identity provider, but the browser has not got the service's reply yet,
+  // so the browser repeats its request.
   await answerSignIn(service.database.pool, id, query.slice(1))
   const repeat = () => client.post('/company-sign-ins/answer', { query })
   const answers = await Promise.all([repeat(), repeat(), repeat()])

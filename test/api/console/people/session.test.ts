@@ -101,7 +101,8 @@ test('a process of the previous release, which knows no roles, accepts only sess
   const secret = viewer.cookie.split('=')[1]!
   expect(await asBefore('console_sessions', 'secret_hash', secret)).toBe(0)
   expect(await asBefore('console_links', 'token_hash', token)).toBe(0)
-  // The session of the first operator is valid under both the old and the new release.
+  // A process of the old release must also accept the session of the first operator, because both releases run at the
+  // same time during an upgrade.
   const first = await signIn(service)
   expect(await asBefore('console_sessions', 'secret_hash', first.cookie.split('=')[1]!)).toBe(1)
   const started = await stranger().post('/sessions', { token })
@@ -267,7 +268,8 @@ test('wrong sign-in tokens and wrong session cookies count against the rate limi
     (await nobody.post('/sessions', guess)).status,
   ]
   expect(statuses).toEqual([401, 401, 401, 429])
-  // Wrong tokens do not block their network: a valid sign-in link from the same network still works.
+  // Wrong tokens do not block other sign-ins from their network, so a valid sign-in link from the same network still
+  // works.
   const token = await createSignInLink(limited.database.pool)
   expect((await nobody.post('/sessions', { token })).status).toBe(201)
 })

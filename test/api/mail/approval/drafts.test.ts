@@ -37,7 +37,7 @@ test('an agent writes a draft in several steps, and sends the draft once', async
   expect((await send(agent, draftId)).body.message).toBe(
     'text must be in the draft before it is sent',
   )
-  // A request may remove the recipients of a draft, which then cannot be sent.
+  // A request may remove the recipients of a draft, but the draft then cannot be sent.
   const emptied = await agent.patch(`${DRAFTS}/${draftId}`, { to: [], text: 'Shall I?' })
   expect([emptied.status, emptied.body.to]).toEqual([200, []])
   expect((await send(agent, draftId)).body.message).toStartWith('to must')

@@ -261,7 +261,8 @@ test('with approve-new, the recipients of an approved mail still need approval, 
   expect(await isHeld()).toEqual([true, true])
   await save('free', 'approve', 'approve-new')
   expect(await isHeld()).toEqual([true, true])
-  // When the policy changes to approve-new, the recipients of earlier mail that needed no approval count as known.
+  // When the policy changes to approve-new, the recipients of earlier mail that needed no approval count as known, so
+  // mail to them needs no approval.
   await save('free')
   const late = await send('late@free.example')
   await untilStatus(agent, (await send('early@free.example')).messageId, 'sent')

@@ -111,7 +111,8 @@ test('an agent announces a recurring event with its time zone, and cancels one i
   const { uid } = sent.event
   const starts = (events: any[]) => events.map(({ start }) => start.at)
   const events = await untilCalendar(host, 'the series', ({ length }) => length === 4)
-  // In the event's time zone, daylight saving time begins on 31 March 2030.
+  // In the event's time zone, daylight saving time begins on 31 March 2030, so later instances are one hour earlier in
+  // UTC.
   expect(starts(events)).toEqual([
     '2030-03-18T09:00:00.000Z',
     '2030-03-25T09:00:00.000Z',

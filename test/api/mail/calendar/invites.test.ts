@@ -107,7 +107,8 @@ test('an invitation with a recurrence rule shows times, people, place, link and 
     role: 'required',
   })
   expect(read.recurrence.rule).toBe('FREQ=WEEKLY;COUNT=12')
-  // Daylight saving time begins on 31 March 2030, and the meeting stays at ten o'clock local time.
+  // Daylight saving time begins on 31 March 2030, but the meeting stays at ten o'clock local time, so its time in UTC
+  // changes.
   expect(read.recurrence.next.slice(0, 4)).toEqual([
     '2030-03-04T09:00:00.000Z',
     '2030-03-18T09:00:00.000Z',

@@ -98,7 +98,8 @@ test('if a message is deleted while the worker composes it, it is neither sent n
   const before = await rawCount()
   const lock = await service.database.pool.connect()
   try {
-    // The worker must read the DKIM keys to compose a mail, but the API must not need them to delete a mail.
+    // The worker must read the DKIM keys to compose a mail, but the API must not need them to delete a mail. Therefore
+    // the test locks the table of DKIM keys.
     await lock.query('begin; lock table dkim_keys in access exclusive mode')
     const { body } = await agent.post('/v0/messages/send', {
       to: ['ada@example.com', agent.address],

@@ -78,7 +78,7 @@ test('message counts stay correct if messages arrive while their thread is being
     ...arriving.slice(10),
   ])
   // The service has replied 250 to this mail, but may not have stored it in the database yet. The mail may still be in
-  // the spool (the file of accepted mail).
+  // the spool (the file of accepted mail), so the test waits.
   await waitFor('all mails to be stored or deleted', async () => {
     const { rows } = await service.database.pool.query(
       `select (select count(*) from messages where project_id = $1)

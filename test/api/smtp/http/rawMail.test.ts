@@ -83,7 +83,8 @@ test('a repeated HTTP delivery of a mail creates no second message', async () =>
   const request = signedRequest({ to: [own.address], mail: mailOf('twice') })
   expect((await handOver(port, request)).status).toBe(200)
   expect((await handOver(port, request)).status).toBe(200)
-  // When a later mail is in the inbox, the worker has also processed the earlier mails.
+  // Mails are processed in order, so when a later mail is in the inbox, the worker has also processed the earlier
+  // mails.
   await send({ to: [own.address], mail: mailOf('later') })
   const messages = await waitForMessages(own, 2)
   expect(messages.map(({ subject }) => subject)).toEqual(['later', 'twice'])

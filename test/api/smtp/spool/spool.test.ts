@@ -137,7 +137,8 @@ test('a small mail can move from the spool to the database while a large mail st
   }
   const blocker = await pool.connect()
   await blocker.query('begin')
-  // The locked database row prevents the insertion of the large mail into PostgreSQL.
+  // The locked database row keeps the large mail in the spool, because the large mail cannot be inserted into
+  // PostgreSQL.
   await blocker.query(`insert into raw_mails (source_key, bytes) values ($1, '')`, [
     large!.sourceKey,
   ])

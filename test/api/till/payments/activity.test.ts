@@ -48,7 +48,7 @@ test('the activity report sums a project’s income by day, endpoint and payer, 
   }
   const refused = await redeem(seller, 'nonsense')
   expect(refused.body.ok).toBe(false)
-  // The first payment in this test was settled three days ago.
+  // The test moves the settlement of the first payment three days into the past, so that two days have income.
   await till.service.database.pool.query(
     `update payments set settled_at = settled_at - interval '3 days' where id = $1`,
     [paid[0]],

@@ -62,7 +62,8 @@ test('a seller’s account book matches the chain after a transaction with sever
   const single = await redeemToEnd(scene.seller, header)
   expect(single.body.ok).toBe(true)
   expect(booked(await entries())).toEqual(await transfers())
-  // A reorganisation removes the newest block, and the payment in this block settles again.
+  // A reorganisation removes the newest block, and the payment in this block settles again, so the account book must
+  // contain the payment only once.
   await scene.till.client.setAutomine(false)
   await scene.reorganise()
   const taken = () => entries().then((found) => found.length === payments.length)

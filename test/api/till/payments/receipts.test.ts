@@ -83,7 +83,7 @@ test('the DID documents of the service contain each key both as a JWK with its a
     const [jwk, multikey] = verificationMethod
     expect(multikey.publicKeyMultibase).toBe(receipt.publicKey)
     expect(assertionMethod).toEqual([jwk.id, multikey.id])
-    // The library jose refuses a public key that does not name its algorithm.
+    // The library jose refuses a public key that does not name its algorithm, so the published key must name it.
     const { payload } = await compactVerify(receipt.jws, await importJWK(jwk.publicKeyJwk))
     expect(JSON.parse(new TextDecoder().decode(payload)).paymentId).toBe(receipt.body.paymentId)
   }

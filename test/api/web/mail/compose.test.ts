@@ -119,7 +119,8 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     const { body: sent } = await agent.get(
       `/v0/messages/${encodeURIComponent(body.messages[0].messageId)}`,
     )
-    // The time zone of Auckland is UTC+13 in January.
+    // The time zone of Auckland is UTC+13 in January, so the sending time that the person typed is 13 hours ahead of
+    // UTC.
     expect(sent.sendAt).toBe(new Date(`${day}T09:30:00+13:00`).toISOString())
   })
 
@@ -177,7 +178,8 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service)
     const { page } = console
-    // The test file is read slowly, like a file on a network drive.
+    // The test reads the file as slowly as from a network drive, so that the person can send the mail before the file
+    // is read.
     await page.addInitScript(`{
       const read = File.prototype.arrayBuffer
       File.prototype.arrayBuffer = async function () {

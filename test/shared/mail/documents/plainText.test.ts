@@ -9,7 +9,7 @@ test('a plain text is decoded by its byte order mark', () => {
   expect(decodeText(utf16le(`\ufeff${TEXT}`))).toBe(TEXT)
   expect(decodeText(utf16be(`\ufeff${TEXT}`))).toBe(TEXT)
   expect(decodeText(Buffer.from(`\ufeff${TEXT}`))).toBe(TEXT)
-  // A Latin-1 text may begin with the first byte of a byte order mark.
+  // A Latin-1 text may begin with the first byte of a byte order mark, so this byte alone is no byte order mark.
   expect(decodeText(Buffer.from('\xfeing', 'latin1'))).toBe('þing')
 })
 

@@ -113,7 +113,8 @@ test('a permanent status code about the recipient’s address means that the add
   for (const status of [null, '4.2.2', '2.0.0', '5.2.3', '5.3.4', '5.6.0', '5.7.1', '5.7.26']) {
     expect([status, isAddressDead(status)]).toEqual([status, false])
   }
-  // These two status codes are about the address of the sender (RFC 3463 §3.2).
+  // These two status codes are about the address of the sender (RFC 3463 §3.2), so they do not show that the recipient
+  // is missing.
   for (const status of ['5.1.7', '5.1.8']) {
     expect([status, isAddressDead(status)]).toEqual([status, false])
   }

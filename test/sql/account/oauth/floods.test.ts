@@ -59,7 +59,7 @@ test('if two networks register as many OAuth apps as the table may hold, apps of
   for (const id of [early!.id, late?.id ?? '', again?.id ?? '', 'flood3']) {
     expect([id, await findRegisteredClient(database.pool, id)]).not.toEqual([id, null])
   }
-  // The networks flood0 and flood1 each had 5,000 apps, and each has lost its oldest app.
+  // The networks flood0 and flood1 each had 5,000 apps, and each has lost its oldest app to a new app.
   for (const id of ['flood1', 'flood2']) {
     expect([id, await findRegisteredClient(database.pool, id)]).toEqual([id, null])
   }

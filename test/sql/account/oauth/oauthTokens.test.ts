@@ -248,7 +248,8 @@ describe('the service exchanges a refresh token for new tokens, and ends the gra
       )
     await rotated(55)
     expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
-    // A second use of the OAuth grant less than a minute after the first use does not change the stored time.
+    // A second use of a refresh token keeps the stored time of the first use. The test moves this time back, so that
+    // the next use comes too late.
     await rotated(61)
     expect(await refresh(grant, token)).toBe('invalid_grant')
     expect(await isValid(access)).toBe(false)

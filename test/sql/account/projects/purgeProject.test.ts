@@ -32,7 +32,8 @@ const KEPT = [
   ...['payments', 'seller_endpoints', 'api_keys'],
   // The service keeps the row of a project in `project_retention` as long as it keeps the payments of the project.
   'project_retention',
-  // The rows of the listed tables are deleted together with the messages and threads to which they belong.
+  // The rows of these tables are deleted together with the messages and threads to which they belong, so the purge need
+  // not name the tables.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],
 ]
 

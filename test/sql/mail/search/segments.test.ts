@@ -218,7 +218,8 @@ test('a search for a prefix of very many words finds every message, although it 
   }
   const all = [[1, Array.from({ length: 240 }, (_, place) => place)]]
   expect([await placesIn(), await placesIn(100_000)] as unknown).toEqual([all, all])
-  // A search for a prefix skips the blocks of the segment whose words all begin differently.
+  // A search for a prefix skips the blocks of the segment whose words all begin differently, so it reads only a few
+  // blocks.
   expect(await readBeginnings(pool, segment!, [{ term: 'manz', prefix: true }])).toEqual(new Map())
   const count = async (typed: string) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 5_000 }

@@ -210,7 +210,8 @@ describe('a seller can name the transaction of a refund by hand until the chain 
     const sale = await newSale()
     const { id } = await refunded(sale.id, PAYMENT)
     const { payer: buyer, payTo: seller } = DEVNET_ACCOUNTS
-    // The seller of the refunded payment has also bought something from its buyer, for the same amount.
+    // The seller of the refunded payment has also bought something from its buyer, for the same amount. This second
+    // transfer must not count as the refund.
     const { id: back, txHash } = await newSettled(pool, {
       payer: seller.address,
       recipient: buyer.address,

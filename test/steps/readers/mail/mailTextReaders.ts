@@ -142,7 +142,8 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     findCodes({ subject: 'Your code', text: `Your code is:\n${text}`, html: null }),
   ),
   mailReader('codes/codeShapes.ts plainForm', MAIL_MAX, TEXT, (text) => plainForm(text)),
-  // The function `linesOf` in codes.ts cuts each line to LINE_MAX characters before `candidatesOf` reads the line.
+  // The function `linesOf` in codes.ts cuts each line to LINE_MAX characters before `candidatesOf` reads the line, so
+  // `candidatesOf` gets no longer line.
   mailReader('codes/codeShapes.ts candidatesOf', LINE_MAX, TEXT, (text) => candidatesOf(text)),
   ...Object.entries({
     labelsOf,

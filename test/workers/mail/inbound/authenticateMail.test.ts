@@ -31,7 +31,8 @@ const ZONE: Zone = {
   '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
   'client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   'mail.client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
-  // The host of the test client may send for mail.strict.test, whose owner is not the owner of strict.test.
+  // The host of the test client may send for mail.strict.test. This name belongs to another owner than strict.test, so
+  // it proves nothing for strict.test.
   'mail.strict.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   'strict.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   's1._domainkey.strict.test TXT': [[dkimRecord]],

@@ -347,7 +347,8 @@ test('a proven bounce after an unproven bounce of the same message suppresses th
   const raw = () => standardBounce({ messageId, recipient, to: agent.address })
   await returnTo(agent, raw())
   expect(await suppressed(agent)).toEqual([])
-  // Some mail hosts change the letter case of the address to which they send a bounce.
+  // Some mail hosts change the letter case of the address to which they send a bounce, so the service must accept the
+  // address in upper case.
   await returnTo(agent, raw(), returnPaths[0]!.toUpperCase())
   expect(await suppressed(agent)).toEqual([recipient])
   expect((await agent.get(messagePath(messageId))).body.deliveryError).not.toContain('unproven')

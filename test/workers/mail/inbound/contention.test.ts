@@ -52,7 +52,8 @@ test('no change is lost if messages are delivered, sent, bounced, labelled and d
       numbers.map(async (n) => {
         const recipient = `gone${n}@example.com`
         const messageId = await send(n)
-        // A bounce can arrive before the service has recorded the attempt that sent the mail.
+        // A bounce can arrive before the service has recorded the attempt that sent the mail, so the test delivers the
+        // bounce at once.
         await Promise.all([
           deliver(standardBounce({ messageId, recipient, to: agent.address })),
           ...(isDeleted(n) ? [patiently(() => agent.delete(messagePath(messageId)))] : []),

@@ -41,7 +41,8 @@ test('a message that kills its parser, or takes too much time or memory, does no
   ])
   expect(after.mail.subject).toBe('after')
 
-  // In a measurement, the parser took 14 s or more for a message with many base64 pieces of one letter each.
+  // The parser must be stopped, because in a measurement it took 14 s or more for a message with many base64 pieces of
+  // one letter each.
   const pieces = Buffer.from(
     `${HEAD}Content-Transfer-Encoding: base64\r\n\r\n${'YQ=='.repeat(4 * MB)}`,
   )

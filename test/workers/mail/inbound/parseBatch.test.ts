@@ -320,7 +320,8 @@ testWhole(
     doomed.child.kill('SIGKILL')
     await doomed.exited
     await proxy.cut()
-    // An earlier release, which had no batches, queued jobs in the form of the next statement.
+    // An earlier release, which had no batches, queued a separate job for each mail, in the form of the next statement.
+    // The new worker must still accept such a job.
     await pool.query(
       `select graphile_worker.add_job('parse_inbound', json_build_object('inboundId', $1::text), job_key := 'parse_inbound:' || $1)`,
       [ids[0]],

@@ -22,7 +22,7 @@ beforeAll(async () => {
   service = await startTestService({
     env: { POSTMASTER: `operator@${D}` },
     pools: ['inbound'],
-    // Only reporter.test has a DMARC policy in the DNS of the test.
+    // Only reporter.test has a DMARC policy in the DNS of the test, so only its reports are authenticated.
     lookUp: async (name, type) => {
       if (type !== 'TXT') throw dnsError('ENOTFOUND')
       if (name === 'reporter.test') return [['v=spf1 ip4:127.0.0.0/8 -all']] as never
@@ -112,7 +112,8 @@ test('a TLS report to the address tlsrpt is counted, whereas a repeated report o
     content: gzipped(tlsJson(D).replace('2026-11-22T23:59:59Z', newest().toISOString())),
   })
   await waitFor('the TLS report', async () => (await stored()).includes('tls-1'))
-  // The waiting aggregate reports are read by a single job, one after another, in the order of their arrival.
+  // A single job reads the waiting aggregate reports one after another in the order of their arrival, so the earlier
+  // reports are also stored now.
   expect(await stored()).toEqual(['17', 'tls-1'])
   const { days } = await reports()
   expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))

@@ -26,7 +26,7 @@ test('each project gets at most half of the memory that other projects leave fre
     const turn = memory.enter(project, 15 * MB)
     if (turn.granted) granted.push([project, turn])
   }
-  // Project a gets half of 100 MB, b gets half of the other 55 MB, and c gets all memory that is left.
+  // Project a gets at most half of 100 MB, b gets at most half of the other 55 MB, and c gets memory from the rest.
   expect(granted.map(([project]) => project)).toEqual(['a', 'a', 'a', 'b', 'c'])
   const [[, first]] = granted as [[string, MemoryTurn]]
   if (first.granted) {

@@ -20,7 +20,8 @@ test('if a worker dies after the SMTP reply 250 and before the database commit, 
     DATA_DIR: service.config.dataDir,
     LOG_LEVEL: 'silent',
   })
-  // The relay has replied 250 to the mail. The worker tries to record this in PostgreSQL, which no longer responds.
+  // The relay has replied 250 to the mail. The worker tries to record this in PostgreSQL, which no longer responds, so
+  // the outcome is lost.
   proxy.muteOn = 'update outbound_recipients r set'
   const behindProxy = service.database.url.replace(`:${direct.port}/`, `:${proxy.port}/`)
   await using doomed = startProcess('workers/main.ts', env(behindProxy), ['--pool', 'mail'])

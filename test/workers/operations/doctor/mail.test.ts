@@ -276,7 +276,7 @@ test('a report host of another organisation below the same public suffix must al
 })
 
 test('the CAA records of the mail host are compared with the certificate of the SMTP listener, and not of BASE_URL', async () => {
-  // In a self-signed certificate, the name of the issuer is the first name of the certificate.
+  // In a self-signed certificate, the issuer is the first name of the certificate, so this test can choose the issuer.
   const web = await serveTls(newCertificate('amazon.test'), (_request, response) => response.end())
   const { http } = service.config
   const found = await lookAt({ http: { ...http, baseUrl: `https://127.0.0.1:${web}` } })

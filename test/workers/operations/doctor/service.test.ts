@@ -143,7 +143,8 @@ test('the chain section of `bun run doctor` checks the token contract, the fees,
   })
   expect(receiptSeeds).toBeUndefined()
   expect(of(broken, 'receipt key').verdict).toBe('broken')
-  // In production, a missing key is reported among the findings about the settings.
+  // In production, a missing key is reported among the findings about the settings, so the chain section does not
+  // report it again.
   expect(of(await lookAt('chain', { production: true }), 'receipt key')).toBeUndefined()
   const production = { production: true, receiptSeeds: [{ id: 'new', seed: new Uint8Array(32) }] }
   expect(of(await lookAt('chain', production), 'receipt key').verdict).toBe('broken')

@@ -18,6 +18,7 @@ const block = (number: number, hash = HASH) => ({
   parentHash: HASH,
   timestamp: '0x5',
   // Some nodes add their own fields to a response, and these fields must not break the agreement between the nodes.
+  // Therefore each test node adds a field.
   [`extra${number}`]: '0x1',
 })
 const receipt = (status: '0x0' | '0x1') => ({

@@ -105,7 +105,7 @@ test.each<[number, header: string, Record<string, string>]>([
 )
 
 test('a chain node gets no request before the date in its Retry-After header', async () => {
-  // The header Retry-After holds a number of seconds or a date (RFC 9110 §10.2.3).
+  // The header Retry-After holds a number of seconds or a date (RFC 9110 §10.2.3), so the client must also read a date.
   const headers = { 'retry-after': new Date(Date.now() + 40_000).toUTCString() }
   using busy = node(() => new Response('', { status: 429, headers }))
   const call = () => busy.rpc.call('eth_chainId', []).catch((error: Error) => error.message)

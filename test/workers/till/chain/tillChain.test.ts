@@ -107,8 +107,8 @@ test('if a stranger broadcasts the authorization of a payment first, the strange
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
   await waitFor('the foreign transaction to be in the pool', () => has(foreign))
-  // Earlier tests in this file have raised the base fee. With a low base fee, a stranger’s transaction can pay a higher
-  // tip (priority fee) than the service’s transaction.
+  // Earlier tests in this file have raised the base fee. The test lowers it, because only with a low base fee can a
+  // stranger’s transaction pay a higher tip (priority fee) than the service’s transaction.
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('1') })
   await till.client.mine({ blocks: 1 })
   const settled = await reaches(id, 'settled')

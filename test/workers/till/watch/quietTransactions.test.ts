@@ -227,8 +227,8 @@ describe('a transaction that the node’s pool has dropped is broadcast again', 
 
   test('a dropped transaction is broadcast again only after the chain node has had time to count it', async () => {
     const hashes = await sendThree()
-    // On a busy machine, the time that the chain node has for counting a transaction could end before the test reads
-    // the transaction pool.
+    // On a busy machine, the node's time for counting a transaction could end before the test reads the transaction
+    // pool. Therefore the test moves the sending time into the future.
     await till.pool.query(`update chain_transactions set sent_at = sent_at + interval '1 minute'`)
     await lookAtPool()
     expect(await minedOf(hashes)).toEqual([true, false, false])

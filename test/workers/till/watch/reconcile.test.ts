@@ -183,7 +183,8 @@ test('a settlement with a wrong block hash becomes final only after one more che
   const { block_hash } = await row(till.pool, 'payments', id)
   await till.pool.query(`update payments set block_hash = '0xdead' where id = $1`, [id])
   await till.client.mine({ blocks: 200 })
-  // The watch for reorganisations examines only the ten newest blocks with settlements.
+  // The watch for reorganisations examines only the ten newest blocks with settlements, so the settlement with the
+  // wrong hash must be older than these.
   for (let n = 0; n < 10; n++) await sendAndSettle()
   await look()
   expect((await row(till.pool, 'payments', id)).finalized_at).toBeNull()

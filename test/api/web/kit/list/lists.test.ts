@@ -246,7 +246,8 @@ describe.skipIf(!hasBrowser)('a person filters a list of the console', () => {
     const { pool } = service.database
     const other = await service.newAgent()
     const webhookId = await addDeliveries(service, other, { count: 3 })
-    // Only the second message is on 11 January in the time zone of Auckland (UTC+13).
+    // Only the second message is on 11 January in the time zone of Auckland (UTC+13), so the filter must find only this
+    // message.
     for (const [n, at] of [
       [1, '2026-01-10T10:59:59Z'],
       [2, '2026-01-10T11:00:00Z'],

@@ -345,7 +345,7 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['Wọlé', 'Fi nọ́ńbà yìí wọlé: QR72LM\nhttps://a.example/wole?loginCode=QR72LM', ['QR72LM']],
   ['Sign in', '3F8K21\n\nhttps://a.example/enter?otp=3F8K21', ['3F8K21']],
   ['Murakaza neza', 'Andika: 615-208\n\nhttps://a.example/injira?code=615-208', ['615208']],
-  // A link may also contain the number of an order, a voucher or a friend.
+  // A link may also contain the number of an order, a voucher or a friend, so a number in a link is not always a code.
   ['Spring sale', 'Use SAVE20 at the till.\n\nhttps://shop.example/?code=SAVE20', []],
   ['Your order 4820117', 'Order 4820117 has left.\n\nhttps://shop.example/t?code=4820117', []],
   ['Your parcel', 'Parcel 61904428 comes today.\nhttps://p.example/t?trackingCode=61904428', []],

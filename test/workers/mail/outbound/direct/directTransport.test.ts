@@ -78,7 +78,8 @@ test('each recipient gets a separate SMTP transaction, each domain gets one conn
   expect(first.connections - before).toBe(1)
   expect([one.secure, one.helo]).toEqual([true, 'mx.own.test'])
   expect(one.from).toStartWith(`${agent.address.split('@')[0]}+b`)
-  // A mail host that serves many domains chooses its certificate by the server name in SNI.
+  // A mail host that serves many domains chooses its certificate by the server name in SNI, so the service must send
+  // the name.
   expect(one.servername).toBe('mx1.test')
   expect([two.to, two.secure]).toEqual([['b@two.test'], false])
   expect(two.raw).toBe(one.raw)
@@ -347,7 +348,7 @@ test('mail is sent in plain text after a failed TLS handshake', async () => {
     const outer = connect(first.port, '127.0.0.2')
     outer.on('error', () => {}).pipe(inner)
     inner.on('data', (chunk) => {
-      // The byte 0x16 is the first byte of a TLS handshake.
+      // The byte 0x16 is the first byte of a TLS handshake, so the proxy breaks the connection when TLS begins.
       if (chunk[0] === 0x16) outer.destroy()
       else outer.write(chunk)
     })
@@ -372,7 +373,7 @@ test('if a mail host demands TLS and its TLS fails for a moment, the mail is def
     outer.on('error', () => {}).pipe(inner)
     let isEncrypted = false
     inner.on('data', (chunk) => {
-      // The byte 0x16 is the first byte of a TLS handshake.
+      // The byte 0x16 is the first byte of a TLS handshake, so the proxy breaks the connection when TLS begins.
       if (chunk[0] === 0x16 && isBroken) return outer.destroy()
       isEncrypted ||= chunk[0] === 0x16
       const said = chunk.toString('latin1')

@@ -129,7 +129,8 @@ test('under an MTA-STS policy a mail host with a wrong certificate or without TL
 test('mail is sent if the MTA-STS policy of the domain has the mode testing or none, or if the domain has no policy', async () => {
   policies['mta-sts.testing.test'] = policy('testing', 'other.testing.test')
   await untilStatus(agent, await send('testing'), 'sent')
-  // The web site of broken.test responds with 404, and the text of this response is no policy.
+  // The web site of broken.test responds with 404, and the text of this response is no policy, so the mail is sent
+  // without a policy.
   policies['mta-sts.broken.test'] = policy('enforce', 'mail.foreign.test')
   await untilStatus(agent, await send('broken'), 'sent')
   policies['mta-sts.none.test'] = 'version: STSv1\r\nmode: none\r\nmax_age: 86400\r\n'

@@ -24,7 +24,8 @@ async function startRelay({ startTls, implicit = false }: Offer) {
     cert: readFileSync(FIRST),
     key: readFileSync(join(TLS, 'first.key')),
     disabledCommands: startTls ? [] : ['STARTTLS'],
-    // The mail relay in this test accepts credentials even in plain text.
+    // The mail relay in this test accepts credentials even in plain text, so only the service itself prevents that the
+    // password is sent in plain text.
     allowInsecureAuth: true,
     disableReverseLookup: true,
     logger: false,
