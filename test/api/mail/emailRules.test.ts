@@ -329,7 +329,7 @@ const statesOf = (agent: Agent, count: number) =>
     return rows.length === count ? rows.map(({ state }) => state) : null
   })
 
-test('an inbox with an allow rule accepts a bounce without a rule for its sender only if the bounce provably belongs to a sent mail', async () => {
+test('an inbox with an allow rule accepts a bounce without a rule for its sender only if a secret address shows that the bounce belongs to a sent mail', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   const recipient = 'ada@example.com'

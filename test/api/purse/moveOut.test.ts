@@ -127,7 +127,7 @@ test('a refund needs an owner, a payment that the purse received, and enough unr
   ])
 })
 
-test('a sweep (the emptying of a purse) leaves the amount of open payments, and a project whose purse holds money cannot be deleted', async () => {
+test('a sweep (the withdrawal of all free money) leaves the amount of open payments in the purse, and a project whose purse holds money cannot be deleted', async () => {
   await using seller = startSeller(till)
   seller.serve = async () => new Response('no', { status: 400 })
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })

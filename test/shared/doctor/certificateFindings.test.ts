@@ -42,7 +42,7 @@ test.each([
   },
 )
 
-test('a TLS certificate for another name is broken, and the finding shows three of the names in the certificate', () => {
+test('the doctor command reports a TLS certificate for another name as broken, and shows three of the names in the certificate', () => {
   const found = (names: string[]) => judge({ fits: false, names })
   expect(found([])).toEqual(['broken', 'it is not for mail.example.com'])
   expect(found(['a.example', 'b.example', 'c.example', 'd.example'])[1]).toMatch(
@@ -50,13 +50,13 @@ test('a TLS certificate for another name is broken, and the finding shows three 
   )
 })
 
-test('a certificate from an unknown authority is a warning, or broken if a known authority is demanded', () => {
+test('the doctor command reports a certificate from an unknown authority as a warning, or as broken if a known authority is demanded', () => {
   const found = 'it leads to no authority that others know'
   expect(judge({ trusted: false })).toEqual(['warning', found])
   expect(judge({ trusted: false }, true)).toEqual(['broken', found])
 })
 
-test('if a certificate has several faults, the finding reports only the expiry, or else only the wrong name', () => {
+test('if a certificate has several faults, the doctor command reports only the expiry, or else only the wrong name', () => {
   expect(judge({ leftMs: -1, fits: false, trusted: false })[1]).toBe('it ended 2026-11-26')
   expect(judge({ fits: false, trusted: false, names: [] })[1]).toBe(
     'it is not for mail.example.com',

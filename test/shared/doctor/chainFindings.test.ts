@@ -14,7 +14,7 @@ import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 
 const { base } = USDC_NETWORKS
 
-test('the command `bun run doctor` reports a slow RPC or a test network as a warning, and an unknown chain or a silent RPC as broken', () => {
+test('the doctor command reports a slow RPC or a test network as a warning, and an unknown chain or a silent RPC as broken', () => {
   const verdicts = (chainId: number, latencyMs: number) =>
     judgeRpc({ chainId, latencyMs }).map(({ verdict }) => verdict)
   expect(verdicts(8453, 100)).toEqual(['ok', 'ok'])
@@ -37,7 +37,7 @@ test.each([
   },
 )
 
-test('the command `bun run doctor` reports a contract as broken if its name, version or number of decimals is not that of USDC', () => {
+test('the doctor command reports a token contract as broken if its name, version or number of decimals is not that of USDC', () => {
   const token = { name: 'USD Coin', version: '2', decimals: 6 }
   expect(judgeToken(base, token).verdict).toBe('ok')
   for (const change of [{ name: 'USDC' }, { version: '1' }, { decimals: 18 }, { name: null }]) {
@@ -49,7 +49,7 @@ test('the command `bun run doctor` reports a contract as broken if its name, ver
   }
 })
 
-test('the command `bun run doctor` judges a gas wallet by the number of payments that its ether can pay for', () => {
+test('the doctor command judges a gas wallet by the number of payments that its ether can pay for', () => {
   const address = `0x${'ab'.repeat(20)}`
   const judged = (balanceWei: bigint) => judgeGasWallet({ address, balanceWei }, 1_000n)
   expect(judged(5_000_000n)).toMatchObject({ verdict: 'ok', check: 'gas wallet 0xabababab' })
@@ -65,7 +65,7 @@ test('the command `bun run doctor` judges a gas wallet by the number of payments
   expect(judgeGasWallet({ address, balanceWei: 5_000n }, 0n).verdict).toBe('ok')
 })
 
-test('`bun run doctor` reports an RPC node without old chain state as a warning, and a receipt key that does not belong to the service as broken', () => {
+test('the doctor command reports an RPC node without old chain state as a warning, and a receipt key that does not belong to the service as broken', () => {
   expect(judgeOldState(600, true).verdict).toBe('ok')
   expect(judgeOldState(600, false)).toMatchObject({
     verdict: 'warning',
@@ -78,7 +78,7 @@ test('`bun run doctor` reports an RPC node without old chain state as a warning,
   expect(judgeReceiptKey(false).verdict).toBe('broken')
 })
 
-test('`bun run doctor` reports an RPC node that is behind as a warning, a node on another chain as broken, and silent nodes as a warning or broken', () => {
+test('the doctor command reports an RPC node that is behind as a warning, a node on another chain as broken, and silent nodes as a warning or broken', () => {
   const node = (name: string, head: bigint, chainId = 8453) => ({
     name,
     head,
@@ -118,7 +118,7 @@ test('a value exactly at a limit of a chain check gets the better verdict', () =
   expect([ofLag(10n), ofLag(11n)]).toEqual(['ok', 'warning'])
 })
 
-test('a gas wallet needs ether for a thousand payments, and the finding shows the number of payments up to a million', () => {
+test('the doctor command demands ether for a thousand payments in a gas wallet, and shows the number of payments up to a million', () => {
   const of = (payments: bigint) =>
     judgeGasWallet({ address: '0xabcdef', balanceWei: payments * 7n }, 7n)
   expect([0n, 1n, 999n, 1_000n].map((payments) => of(payments).verdict)).toEqual([

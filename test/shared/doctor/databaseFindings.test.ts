@@ -32,7 +32,7 @@ const RIGHT: DatabaseFacts = {
 const finding = (check: string, change: Partial<DatabaseFacts>) =>
   judgeDatabase({ ...RIGHT, ...change }, NOW).find((one) => one.check === check)!
 
-test('an unreachable database is broken, and its finding does not repeat the name of the variable DATABASE_URL', () => {
+test('the doctor command reports an unreachable database as broken, and does not repeat the name of the variable DATABASE_URL', () => {
   expect(databaseAway('DATABASE_URL: no answer')).toEqual({
     area: 'database',
     check: 'connection',
@@ -64,7 +64,7 @@ test.each([
   },
 )
 
-test('a database is broken if one migration is not yet applied', () => {
+test('the doctor command reports a database as broken if one migration is not yet applied', () => {
   expect(finding('migrations', { pendingMigrations: 0 })).toMatchObject({
     verdict: 'ok',
     found: 'all are applied',
@@ -90,7 +90,7 @@ test.each([
 )
 
 describe('the doctor command checks whether the limit on database connections is high enough for the service', () => {
-  test('the limit on database connections is ok if the service needs no more than the unreserved connections', () => {
+  test('the doctor command accepts the limit on database connections if the service needs no more than the unreserved connections', () => {
     expect(finding('max_connections', { neededConnections: 197 })).toMatchObject({
       verdict: 'ok',
       found: '40 in use; the service may open 197 of 197',
@@ -117,18 +117,18 @@ describe('the doctor command warns about a standby that is too far behind the pr
     finding('standby b', { standbys: [{ name: 'b', lagBytes, lagMs }] })
   const MOST = 64 * 1024 * 1024
 
-  test('a standby may be at most 64 MB behind the primary', () => {
+  test('the doctor command accepts a standby that is at most 64 MB behind the primary', () => {
     expect(standby(MOST)).toMatchObject({ verdict: 'ok', found: '65536 KB behind' })
     expect(standby(MOST + 1).verdict).toBe('warning')
   })
 
-  test('the finding about a standby states the lag in seconds if the server knows it', () => {
+  test('the doctor command shows how many seconds a standby is behind the primary, if the server knows it', () => {
     expect(standby(2_048, 1_600).found).toBe('2 KB, 2 s behind')
     expect(standby(0, 0).found).toBe('0 KB, 0 s behind')
     expect(standby(0).found).toBe('0 KB behind')
   })
 
-  test('the report has a separate finding for each standby', () => {
+  test('the doctor command reports a separate finding for each standby', () => {
     const standbys = ['a', 'b'].map((name) => ({ name, lagBytes: 0, lagMs: null }))
     const checks = judgeDatabase({ ...RIGHT, standbys }, NOW).map(({ check }) => check)
     expect(checks.filter((check) => check.startsWith('standby'))).toEqual([
@@ -139,7 +139,7 @@ describe('the doctor command warns about a standby that is too far behind the pr
 })
 
 describe('the doctor command checks that a read replica answers and is not too far behind', () => {
-  test('a read replica is ok if it answers, is at most 64 MB behind, and is not a primary', () => {
+  test('the doctor command accepts a read replica if it answers, is at most 64 MB behind, and is not a primary', () => {
     expect(judgeReplica({ lagBytes: 67_108_864n })).toMatchObject({
       verdict: 'ok',
       found: '65536 KB behind',
@@ -165,14 +165,14 @@ describe('the doctor command warns about a backup that is too old', () => {
     return [verdict, found]
   }
 
-  test('a backup counts as recent for 25 hours, and an archived WAL file for one hour', () => {
+  test('the doctor command counts a backup as recent for 25 hours, and an archived WAL file for one hour', () => {
     expect(backup(before(25 * HOUR_MS))).toEqual(['ok', '25 hours ago'])
     expect(backup(before(25 * HOUR_MS + 1))).toEqual(['warning', 'the last was 25 hours ago'])
     expect(backup(null, before(HOUR_MS))).toEqual(['ok', 'the WAL was archived 60 minutes ago'])
     expect(backup(null, before(HOUR_MS + 1))).toEqual(['warning', 'none was recorded'])
   })
 
-  test('a recent archived WAL file is reported instead of a backup; if the WAL file is old, a recent backup is reported', () => {
+  test('the doctor command reports a recent archived WAL file instead of a backup; if the WAL file is old, it reports a recent backup', () => {
     const minute = before(MINUTE_MS)
     expect(backup(minute, minute)).toEqual(['ok', 'the WAL was archived 1 minute ago'])
     expect(backup(minute, before(9 * HOUR_MS))).toEqual(['ok', '1 minute ago'])
@@ -189,7 +189,7 @@ describe('the doctor command warns about a backup that is too old', () => {
     expect(backup(before(ms))).toEqual(['ok', found])
   })
 
-  test('the finding shows the age of a backup in days if it is 48 hours or more', () => {
+  test('the doctor command shows the age of a backup in days if the backup is 48 hours old or older', () => {
     const last = (ms: number) => backup(before(ms))[1]
     expect(last(48 * HOUR_MS - MINUTE_MS)).toBe('the last was 48 hours ago')
     expect(last(48 * HOUR_MS)).toBe('the last was 2 days ago')
@@ -201,7 +201,7 @@ describe('the doctor command checks whether the disk and the object store can be
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 10 * GB })
 
-  test('a disk with less than one free gigabyte is broken, and a disk with less than five is a warning', () => {
+  test('the doctor command reports a disk with less than one free gigabyte as broken, and a disk with less than five as a warning', () => {
     const verdicts = [GB - 1, GB, 5 * GB - 1, 5 * GB].map((free) => disk(free).verdict)
     expect(verdicts).toEqual(['broken', 'warning', 'warning', 'ok'])
     expect(disk(1.26 * GB)).toEqual({
@@ -213,7 +213,7 @@ describe('the doctor command checks whether the disk and the object store can be
     })
   })
 
-  test('the storage check fails unless the service can read the folder', () => {
+  test('the doctor command reports the storage as broken unless the service can read the folder', () => {
     expect(judgeDisk(null)).toMatchObject({
       verdict: 'broken',
       found: 'the folder cannot be read',
@@ -232,7 +232,7 @@ describe('the doctor command checks whether the disk and the object store can be
     },
   )
 
-  test('the object store is ok if a test object was written, read and deleted', () => {
+  test('the doctor command accepts the object store if a test object was written, read and deleted', () => {
     expect(judgeBlobStore(null)).toMatchObject({
       verdict: 'ok',
       found: 'an object was written, read and deleted',

@@ -35,7 +35,7 @@ describe('the doctor command checks that the MX records lead to the service’s 
       records.map(([priority, exchange]) => ({ priority, exchange })),
     )
 
-  test('an MX record is ok if the service’s host is first, in upper or lower case, with or without a final dot', () => {
+  test('the doctor command accepts an MX record if the service’s host is first, in upper or lower case, with or without a final dot', () => {
     expect(mx([10, 'MX.example.com.'])).toMatchObject({ verdict: 'ok', found: '10 mx.example.com' })
     expect(mx([10, MX], [20, 'backup.example.com']).verdict).toBe('ok')
   })
@@ -56,7 +56,7 @@ describe('the doctor command checks that the MX records lead to the service’s 
     },
   )
 
-  test('an MX record with another host before the service’s host is a warning, because the other host gets the mail', () => {
+  test('the doctor command warns of an MX record with another host before the service’s host, because the other host gets the mail', () => {
     expect(mx([10, MX], [5, 'old.example.com'])).toMatchObject({ verdict: 'warning', fix: MX_LINE })
   })
 })
@@ -71,7 +71,7 @@ describe('the doctor command checks that the mail host has a public address', ()
       allowPrivate: false,
       ...change,
     })
-  test('a mail host is ok with a public address, and broken with no address, a private address or an alias', () => {
+  test('the doctor command accepts a mail host with a public address, and reports no address, a private address or an alias as broken', () => {
     expect(host({})).toMatchObject({ verdict: 'ok', found: '8.8.4.4' })
     const fix = 'mx.example.com. IN A 9.9.9.9'
     expect(host({ addresses: [] })).toMatchObject({ verdict: 'broken', fix })
@@ -96,7 +96,7 @@ describe('the doctor command checks that other hosts can reach the SMTP listener
       reached,
       local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
     })
-  test('an SMTP listener that only its own machine can reach is broken, and the finding says how to open it to others', () => {
+  test('the doctor command reports an SMTP listener that only its own machine can reach as broken, and says how to open it to others', () => {
     expect(at('answered', true).verdict).toBe('ok')
     expect(at('refused', true)).toMatchObject({
       verdict: 'broken',
@@ -105,7 +105,7 @@ describe('the doctor command checks that other hosts can reach the SMTP listener
     })
     expect(at('refused', false).found).toBe('nothing listens on port 25')
   })
-  test('an SMTP listener that does not answer from outside is a warning if it answers locally, and is broken if it does not', () => {
+  test('the doctor command reports an SMTP listener that does not answer from outside as a warning if it answers locally, and otherwise as broken', () => {
     expect(at('silent', true)).toMatchObject({
       verdict: 'warning',
       found: expect.stringContaining('a firewall drops it'),
@@ -121,7 +121,7 @@ describe('the doctor command checks that other hosts can reach the SMTP listener
   })
 })
 
-test('an address for DMARC reports that refuses mail is a warning, and the finding names the setting to change', () => {
+test('the doctor command warns of an address for DMARC reports that refuses mail, and names the setting to change', () => {
   expect(judgeReportAddresses([], 'a.example.com').verdict).toBe('ok')
   expect(judgeReportAddresses(['dmarc@a.example.com'], 'a.example.com')).toMatchObject({
     found: 'mail to dmarc@a.example.com is refused',
@@ -130,7 +130,7 @@ test('an address for DMARC reports that refuses mail is a warning, and the findi
   })
 })
 
-test('a project with a reserved inbox name is a warning, and the finding shows how to delete this project', () => {
+test('the doctor command warns of a project with a reserved inbox name, and shows how to delete this project', () => {
   expect(judgeReservedNames([]).map(({ verdict }) => verdict)).toEqual(['ok'])
   const holder = { address: 'abuse@a.example.com', projectId: 'prj_1', name: 'Shop' }
   expect(judgeReservedNames([holder])).toEqual([
@@ -147,7 +147,7 @@ test('a project with a reserved inbox name is a warning, and the finding shows h
 describe('the doctor command checks that the machine can connect to port 25 of other hosts', () => {
   const seen = (...reached: ('answered' | 'refused' | 'silent' | 'unreachable')[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}`, reached: one })))
-  test('if port 25 is closed, the finding distinguishes a provider that drops packets from a firewall that refuses connections', () => {
+  test('if port 25 is closed, the doctor command distinguishes a provider that drops packets from a firewall that refuses connections', () => {
     expect(seen('silent', 'answered')).toMatchObject({ verdict: 'ok', found: 'h1 answers' })
     expect(seen('silent', 'silent')).toMatchObject({
       verdict: 'broken',
@@ -343,7 +343,7 @@ test('TLS-RPT needs one DNS record with an address for reports', () => {
   expect(judged('v=TLSRPTv1', 'v=TLSRPTv1').verdict).toBe('broken')
 })
 
-test('a CAA record is broken if it forbids the issuer of the service’s certificate', () => {
+test('the doctor command reports a CAA record as broken if the record forbids the issuer of the service’s certificate', () => {
   const set = (...values: string[]) => ({
     at: 'example.com',
     records: values.map((value) => ({ tag: 'issue', value })),

@@ -14,7 +14,7 @@ const D = 'shop.example'
 const MX = 'mx.shop.example'
 const MX_LINE = `${D}. IN MX 10 ${MX}.`
 
-test('if a DNS query gets no answer, the finding about this query is a warning, and proposes other name servers', () => {
+test('if a DNS query gets no answer, the doctor command reports this as a warning, and proposes other name servers', () => {
   expect(dnsAway('policies', 'MX of a.example')).toEqual({
     area: 'policies',
     check: 'MX of a.example',
@@ -32,7 +32,7 @@ describe('the doctor command checks that the MX records of a domain name the ser
       records.map(([priority, exchange]) => ({ priority, exchange })),
     )
 
-  test('the MX records are ok if no other host has a lower preference than the service’s host', () => {
+  test('the doctor command accepts the MX records if no other host has a lower preference than the service’s host', () => {
     expect(mx([7, MX])).toEqual({
       area: 'mail in',
       check: `MX of ${D}`,
@@ -92,7 +92,7 @@ describe('the doctor command checks that the addresses of the mail host are publ
     })
   const UNKNOWN_FIX = `${MX}. IN A …   ; the public address of this machine`
 
-  test('the mail host is ok if its addresses are public', () => {
+  test('the doctor command accepts the mail host if its addresses are public', () => {
     expect(host({})).toEqual({
       area: 'mail in',
       check: `address of ${MX}`,
@@ -101,7 +101,7 @@ describe('the doctor command checks that the addresses of the mail host are publ
     })
   })
 
-  test('if the mail host has no address, the finding proposes the service’s public address as seen from outside', () => {
+  test('if the mail host has no address, the doctor command proposes the service’s public address as seen from outside', () => {
     expect(host({ addresses: [] })).toMatchObject({
       verdict: 'broken',
       found: 'it has none',
@@ -118,7 +118,7 @@ describe('the doctor command checks that the addresses of the mail host are publ
     })
   })
 
-  test('a private address of the mail host is broken, but only a warning if private networks are allowed', () => {
+  test('the doctor command reports a private address of the mail host as broken, but only as a warning if private networks are allowed', () => {
     const addresses = ['8.8.4.4', '10.0.0.5', '10.0.0.6']
     for (const [allowPrivate, verdict] of [
       [false, 'broken'],
@@ -145,7 +145,7 @@ describe('the doctor command checks that the SMTP listener answers and offers ST
   const NC_FIX =
     'nc -vz 8.8.4.4 2525   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP'
 
-  test('an SMTP listener that answers is ok, even if the doctor command does not know whether it runs on this machine', () => {
+  test('the doctor command accepts an SMTP listener that answers, even if it does not know whether the listener runs on this machine', () => {
     for (const local of ['refused', null] as const)
       expect(listener('answered', local)).toEqual({
         area: 'mail in',
@@ -155,7 +155,7 @@ describe('the doctor command checks that the SMTP listener answers and offers ST
       })
   })
 
-  test('an SMTP listener that refuses connections is broken, and the finding says at which address it listens', () => {
+  test('the doctor command reports an SMTP listener that refuses connections as broken, and says at which address it listens', () => {
     const fix = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
     expect(listener('refused', 'answered')).toMatchObject({
       verdict: 'broken',
@@ -189,7 +189,7 @@ describe('the doctor command checks that the SMTP listener answers and offers ST
     },
   )
 
-  test('an SMTP listener that does not offer STARTTLS is a warning', () => {
+  test('the doctor command warns of an SMTP listener that does not offer STARTTLS', () => {
     expect(judgeStartTls(true)).toMatchObject({ verdict: 'ok', found: 'the listener offers it' })
     expect(judgeStartTls(false)).toEqual({
       area: 'mail in',
@@ -201,7 +201,7 @@ describe('the doctor command checks that the SMTP listener answers and offers ST
   })
 })
 
-test('the finding about report addresses names every address that has no inbox', () => {
+test('the doctor command names every address for mail reports that has no inbox', () => {
   expect(judgeReportAddresses([], D)).toMatchObject({ verdict: 'ok', found: 'an inbox takes them' })
   expect(judgeReportAddresses([`dmarc@${D}`, `tlsrpt@${D}`], D).found).toBe(
     `mail to dmarc@${D} and tlsrpt@${D} is refused`,

@@ -24,7 +24,7 @@ describe('the doctor command checks that outgoing connections to port 25 are not
   const seen = (...reached: Reached[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}.example`, reached: one })))
 
-  test('outgoing port 25 is open if one host answers, and the finding names the first such host', () => {
+  test('the doctor command reports the outgoing port 25 as open if one host answers, and names the first such host', () => {
     expect(seen('silent', 'answered', 'answered')).toEqual({
       area: 'mail out',
       check: 'port 25 outward',
@@ -33,7 +33,7 @@ describe('the doctor command checks that outgoing connections to port 25 are not
     })
   })
 
-  test('if port 25 is closed, the finding blames the firewall or the provider only if all hosts give the same result', () => {
+  test('if port 25 is closed, the doctor command blames the firewall or the provider only if all hosts give the same result', () => {
     const network = 'no host answers; the network of this machine has a fault'
     for (const reached of [
       ['silent', 'refused'],
@@ -71,7 +71,7 @@ describe('the doctor command checks that the reverse DNS name of an address reso
     })
   })
 
-  test('a reverse DNS name must resolve to its IP address, and the finding shows the first name that was found', () => {
+  test('a reverse DNS name must resolve to its IP address, and the doctor command shows the first name that was found', () => {
     expect(
       judged(IP, { name: 'a.example', forward: [] }, { name: MX, forward: ['203.0.113.8'] }),
     ).toMatchObject({
@@ -155,14 +155,14 @@ describe('the doctor command checks that the SPF record allows every sending add
   const results = (...all: [result: string, comment?: string][]): SpfResult[] =>
     all.map(([result, comment = ''], n) => ({ address: `192.0.2.${n}`, result, comment }))
 
-  test('if no sending address is known, the SPF finding says that SPF cannot be checked', () => {
+  test('if no sending address is known, the doctor command says that SPF cannot be checked', () => {
     expect(judged({})).toMatchObject({
       verdict: 'warning',
       found: 'no address is known that sends mail, so that nobody can check it',
     })
   })
 
-  test('if the SPF record allows all sending addresses of the service, the finding shows the record', () => {
+  test('if the SPF record allows all sending addresses of the service, the doctor command shows the record', () => {
     expect(judged({ results: results(['pass'], ['pass']) })).toEqual({
       area: 'mail out',
       check: `SPF of ${D}`,
@@ -184,7 +184,7 @@ describe('the doctor command checks that the SPF record allows every sending add
     })
   })
 
-  test('the SPF finding prefers an error of the record to a missing answer, and prefers both to a refusal', () => {
+  test('if several addresses fail SPF, the doctor command reports an error of the record before a missing answer, and a missing answer before a refusal', () => {
     const all = results(['fail'], ['temperror'], ['permerror', 'loop'])
     expect(judged({ results: all })).toMatchObject({
       verdict: 'broken',
@@ -199,7 +199,7 @@ describe('the doctor command checks that the SPF record allows every sending add
     expect(judged({ results: all.slice(0, 1) }).found).toBe('it says fail for 192.0.2.0')
   })
 
-  test('the SPF finding names the first address that fails, and a failing address of a mail relay is only a warning', () => {
+  test('the doctor command names the first address that fails SPF, and reports a failing address of a mail relay only as a warning', () => {
     const some = results(['pass'], ['softfail'], ['fail'])
     expect(judged({ results: some })).toMatchObject({
       verdict: 'broken',
@@ -260,7 +260,7 @@ describe('the doctor command checks that the DKIM record contains the key of the
     expect(judged(KEY, KEY).verdict).toBe('ok')
   })
 
-  test('a DKIM record with the flag y (testing) is a warning, and other flags are ok', () => {
+  test('the doctor command warns of a DKIM record with the flag y (testing), and accepts other flags', () => {
     for (const flags of ['y', 'y:s', 's : y'])
       expect(judged(KEY, `${KEY}; t=${flags}`)).toMatchObject({
         verdict: 'warning',
@@ -271,7 +271,7 @@ describe('the doctor command checks that the DKIM record contains the key of the
       expect(judged(KEY, `${KEY}; t=${flags}`).verdict).toBe('ok')
   })
 
-  test('if the service has no key to sign mail, DKIM is reported as broken', () => {
+  test('if the service has no key to sign mail, the doctor command reports DKIM as broken', () => {
     expect(missingDkim(D)).toEqual({
       area: 'mail out',
       check: `DKIM of ${D}`,
@@ -325,7 +325,7 @@ describe('the doctor command checks that the DMARC record has a policy and valid
     })
   })
 
-  test('a DMARC finding names the first report host that has not agreed; if all have agreed, it names a tag without effect', () => {
+  test('the doctor command names the first host of DMARC reports that has not agreed; if all have agreed, it names a tag without effect', () => {
     const record = 'v=DMARC1; p=none; pct=50'
     expect(
       judged({ found: { at: D, records: [record] }, unconfirmed: ['a.example', 'b.example'] }),
@@ -359,7 +359,7 @@ describe('the doctor command checks that the DMARC record has a policy and valid
     expect(finding.fix).toBe('parent.example._report._dmarc.reports.example. IN TXT "v=DMARC1"')
   })
 
-  test('a DMARC finding names the parent domain whose record applies', () => {
+  test('the doctor command names the parent domain whose DMARC record applies', () => {
     const found = { at: 'parent.example', records: ['v=DMARC1; p=reject'] }
     expect(judged({ found }).found).toBe('p=reject, by parent.example')
     expect(judged({ found: { ...found, at: D } }).found).toBe('p=reject')
@@ -400,7 +400,7 @@ describe('the doctor command checks that the mail relay accepts the login and th
     )
   })
 
-  test('the findings about a mail relay cover its login, its TLS and its size limit, and a relay without TLS is a warning', () => {
+  test('the doctor command checks the login, the TLS and the size limit of a mail relay, and warns of a relay without TLS', () => {
     expect(judged({}).map(({ check, found }) => [check, found])).toEqual([
       ['relay relay.example', 'it takes our login'],
       ['TLS of the relay', 'mail goes out encrypted'],

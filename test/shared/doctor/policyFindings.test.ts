@@ -100,7 +100,7 @@ describe('the doctor command checks that the MTA-STS record exists once and is v
       expect(policy({ coversUs: false }, 'none').fix).toBe(PUBLISH)
     })
 
-    test('the MTA-STS policy must be valid for at least a day, and the finding states the number of whole days', () => {
+    test('the MTA-STS policy must be valid for at least a day, and the doctor command shows the number of whole days', () => {
       expect(policy({ maxAgeS: DAY_S - 1 })).toMatchObject({
         verdict: 'warning',
         found: 'max_age is 86399 s, less than a day',
@@ -132,7 +132,7 @@ describe('the doctor command checks that the TLS-RPT record exists once and name
     })
   })
 
-  test('a TLS-RPT record must name mail addresses or https URLs for reports, and the finding shows the first of them', () => {
+  test('a TLS-RPT record must name mail addresses or https URLs for reports, and the doctor command shows the first of them', () => {
     for (const rua of ['mailto:a@b.example', 'HTTPS://r.example/x', 'MAILTO:a@b.example'])
       expect(of(`${rua}, https://other.example`)).toMatchObject({
         verdict: 'ok',
@@ -201,7 +201,7 @@ describe('the doctor command checks that the CAA records allow the issuer of the
     },
   )
 
-  test('if the certificate’s issuer is unknown or absent, the CAA finding lists the allowed authorities', () => {
+  test('if the certificate’s issuer is unknown or absent, the doctor command lists the authorities that the CAA records allow', () => {
     for (const issuer of ['', 'An Own Authority'])
       expect(judged(issuer, ['issue', ';'], ['issue', 'A.example; x=1'])).toMatchObject({
         verdict: 'ok',

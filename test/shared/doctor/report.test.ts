@@ -27,7 +27,7 @@ const FINDINGS: Finding[] = [
   { area: 'mail in', check: 'STARTTLS', found: 'none', verdict: 'warning', fix: 'A=1\nB=2' },
 ]
 
-test('the report of `bun run doctor` lists its sections in order, and shows the line to change below each finding', () => {
+test('the doctor command prints its sections in order, and prints the line to change below each finding', () => {
   expect(findingsTable(FINDINGS).split('\n')).toEqual([
     'mail in  BROKEN   MX        no such record',
     '                  change: a. IN MX 10 b.',
@@ -44,12 +44,12 @@ test('the report of `bun run doctor` lists its sections in order, and shows the 
   expect(findingsTable([])).toBe('')
 })
 
-test('if the doctor report shows a text from outside, the text is one short line without control characters', () => {
+test('if the doctor command prints a text from outside, it prints one short line without control characters', () => {
   expect(shown('a\r\nb\u001b[31m')).toBe('"a??b?[31m"')
   expect(shown('x'.repeat(5_000)).length).toBeLessThan(110)
 })
 
-test('a finding of the doctor command does not contain a secret in any form', () => {
+test('the doctor command prints no secret in any form', () => {
   const seed = Buffer.alloc(32, 7)
   const env = {
     DATABASE_URL: 'postgres://purser:db%2Fsecret@db/purser',
@@ -89,7 +89,7 @@ test('a finding of the doctor command does not contain a secret in any form', ()
   expect(text).toContain('[hidden]')
 })
 
-test('the command `bun run doctor` writes DNS records as lines of a zone file', () => {
+test('the doctor command writes DNS records as lines of a zone file', () => {
   expect(zoneLine(mxRecord('a.example', 'mx.example'))).toBe('a.example. IN MX 10 mx.example.')
   expect(zoneLine(addressRecord('mx.example', '2001:db8::1'))).toBe(
     'mx.example. IN AAAA 2001:db8::1',

@@ -28,8 +28,8 @@ const verdicts = (findings: readonly Finding[]) =>
 const named = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
-describe('the doctor command checks the settings, and each finding names the setting to change', () => {
-  test('each finding about settings names the variable to change, with a value if the service can propose one', () => {
+describe('the doctor command checks the settings, and names the setting to change for each fault', () => {
+  test('the doctor command names the variable to change for each fault of the settings, with a value if the service can propose one', () => {
     const env = { NODE_ENV: 'production', PORT: 'x', SMTP_RELAY_URL: 'direct' }
     const { faults } = readConfig(env, ALL_SECRETS)
     const findings = judgeEnvironment({
@@ -47,7 +47,7 @@ describe('the doctor command checks the settings, and each finding names the set
     expect(verdicts(judgeEnvironment({ faults: [], misspelt: [] }))).toEqual({ variables: 'ok' })
   })
 
-  test('outside of production mode, the service gets a warning, and a published devnet key is broken', () => {
+  test('the doctor command warns if production mode is off, and reports a published devnet key as broken', () => {
     const chain = readConfig({ RPC_URL: 'https://rpc.example.com' }, ALL_SECRETS).config.chain
     const own = { ...chain, settlementKeys: [`0x${'11'.repeat(32)}`] as const }
     const right = { production: true, chain: own, relayUrl: 'direct', mailDomain: 'a.example.com' }
@@ -66,7 +66,7 @@ describe('the doctor command checks the settings, and each finding names the set
     })
   })
 
-  test('the master keys are broken if they lack a key with which data in the database is encrypted', () => {
+  test('the doctor command reports the master keys as broken if they lack a key with which data in the database is encrypted', () => {
     expect(judgeMasterKeys(null).verdict).toBe('ok')
     expect(
       judgeMasterKeys('MASTER_KEYS: lacks "old", which encrypts stored secrets'),
@@ -108,7 +108,7 @@ describe('the doctor command checks that the database server can be reached and 
   }
   const judged = (change: Partial<DatabaseFacts>) => judgeDatabase({ ...RIGHT, ...change }, NOW)
 
-  test('a correct database server gets only findings that are ok', () => {
+  test('the doctor command reports no fault of a correct database server', () => {
     expect(verdicts(judged({}))).toEqual({
       version: 'ok',
       latency: 'ok',
@@ -158,7 +158,7 @@ describe('the doctor command checks that the database server can be reached and 
     },
   )
 
-  test('an unreachable database server is broken, and so is a replica that is unreachable or is a primary', () => {
+  test('the doctor command reports an unreachable database server as broken, and also a replica that is unreachable or is a primary', () => {
     expect(databaseAway('DATABASE_URL: no database answers at db')).toMatchObject({
       verdict: 'broken',
       found: 'no database answers at db',
@@ -170,7 +170,7 @@ describe('the doctor command checks that the database server can be reached and 
   })
 })
 
-test('a full disk is broken, and an object store that refuses a test step is broken', () => {
+test('the doctor command reports a full disk as broken, and also an object store that refuses a test step', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 100 * GB })
   expect(disk(50 * GB)).toMatchObject({ verdict: 'ok', found: '50.0 of 100.0 GB free' })
@@ -184,7 +184,7 @@ test('a full disk is broken, and an object store that refuses a test step is bro
   })
 })
 
-test('a local BASE_URL causes a warning, and a BASE_URL that does not answer is broken', () => {
+test('the doctor command warns of a local BASE_URL, and reports a BASE_URL that does not answer as broken', () => {
   expect(verdicts(judgeBaseUrl('https://a.example.com', { status: 200 }))).toEqual({
     BASE_URL: 'ok',
     'answer at BASE_URL': 'ok',
@@ -201,7 +201,7 @@ test('a local BASE_URL causes a warning, and a BASE_URL that does not answer is 
   })
 })
 
-test('the webhook worker must reach the internet, and must not reach the private network', () => {
+test('the doctor command checks that the webhook worker can reach the internet, and cannot reach the private network', () => {
   const seen = {
     outsideUrl: 'https://out.example.com/x',
     outside: 'answered',
@@ -218,7 +218,7 @@ test('the webhook worker must reach the internet, and must not reach the private
   expect(judgeGuard({ ...seen, inside: 'answered' })[1]!.fix).toBe('ALLOW_PRIVATE_NETWORKS=false')
 })
 
-test('a TLS certificate is broken if it is for another name, expired or untrusted, and a warning if it expires soon', () => {
+test('the doctor command reports a TLS certificate as broken if it is for another name, expired or untrusted, and as a warning if it expires soon', () => {
   const certificate = {
     fits: true,
     names: ['mx.example.com'],

@@ -97,7 +97,7 @@ describe('before its sender is authenticated, a message is refused if an email r
   const ADA = 'ada@shop.example'
   const SPAM = 'spam@bad.example'
 
-  test('a message is refused if an email rule blocks its envelope sender or an author, even if it is a proven bounce', () => {
+  test('a message is refused if an email rule blocks its envelope sender or an author, even if it is a genuine bounce of a sent mail', () => {
     const list = rules(block(SPAM))
     for (const isProven of [false, true]) {
       expect(refused(list, SPAM, [ADA], isProven)).toBe(true)
@@ -115,7 +115,7 @@ describe('before its sender is authenticated, a message is refused if an email r
     expect(refused(other, ADA, ['bob@shop.example'])).toBe(true)
   })
 
-  test('if there is an allow list, a message is refused if the list lacks one of its authors, unless the message is a proven bounce', () => {
+  test('if there is an allow list, a message is refused if the list lacks one of its authors, unless the message is a genuine bounce of a sent mail', () => {
     const list = rules(allow(ADA))
     expect(refused(list, SPAM, [ADA])).toBe(false)
     for (const from of [[SPAM], [ADA, SPAM]]) {
@@ -138,7 +138,7 @@ describe('before its sender is authenticated, a message is refused if an email r
   })
 })
 
-describe('after its sender was authenticated, a message is stored only if the allow list contains its proven author', () => {
+describe('after the authentication of its sender, a message is stored only if the allow list contains its authenticated author', () => {
   const ADA = 'ada@shop.example'
   const FACTS = { isProvenBounce: false, isAligned: false, isUnsure: false }
   const admitted = (list: readonly Rule[], from: string, facts: Partial<typeof FACTS> = {}) =>
@@ -159,7 +159,7 @@ describe('after its sender was authenticated, a message is stored only if the al
     expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
   })
 
-  test('with an allow list, only facts of a proven bounce are stored, unless the allow list contains its proven author', () => {
+  test('with an allow list, only facts of a genuine bounce are stored, unless the allow list contains the authenticated author of the bounce', () => {
     const list = rules(allow(ADA))
     for (const from of [ADA, 'bob@b.example'])
       expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')

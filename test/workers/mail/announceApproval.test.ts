@@ -157,7 +157,7 @@ test('nobody gets a notification about a payment whose purchase no longer exists
   expect([sink.mails, await isNotified('apr_gone')]).toEqual([[], false])
 })
 
-test('the expiry of an approval request ends it, unless it is unknown or decided', async () => {
+test('an approval request that nobody has decided ends at its expiry; an unknown or decided request stays unchanged', async () => {
   const [waiting, decided] = [await hold(), await hold()]
   for (const { id } of [waiting, decided]) await change(id, 'expires_at = now()')
   await change(decided.id, `state = 'approved'`)

@@ -248,7 +248,7 @@ describe('if a seller names the paid resource in the requirements, the payment b
     expect((await offerOf(readV2({}, resource))).discoverable).toBe(true)
   })
 
-  test('a resource is refused if another project has a verified endpoint for it whose 402 response names that project’s address', async () => {
+  test('a resource is refused if another project has a verified endpoint for this resource, and the 402 response names that project’s address', async () => {
     const rival = await newSeller(RIVAL)
     const id = await sell(rival, 'rival.example/a')
     const resource = 'https://rival.example/a'

@@ -349,7 +349,7 @@ test('if a payment ends while the facilitator waits for the transaction’s hash
   expect(made.answer).toMatchObject({ success: true, paymentId: made.paymentId })
 })
 
-test('a claimed payment stays valid until the seller gets the response, even if the daily limit is used up or the chain calls the payment used', async () => {
+test('a claimed (stored) payment stays valid until the seller gets the response, even if the daily limit is used up or the chain calls the payment used', async () => {
   await using _ = await startHasty()
   await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 1)', [
     seller.project.id,

@@ -27,7 +27,7 @@ test('the invitation with the higher SEQUENCE takes effect, even if another invi
   expect(compareRevisions({ ...SAME }, SAME)).toBe(0)
 })
 
-describe('a message of the proven organizer updates an event, unless the calendar has a newer version', () => {
+describe('a message whose organizer is authenticated updates an event, unless the calendar has a newer version', () => {
   test('a message from the organizer announces an event that the calendar does not have', () => {
     expect(effect(null)).toBe('new')
     expect(effect(null, SAME, { isCancellation: true })).toBe('new')
@@ -56,7 +56,7 @@ describe('a message of the proven organizer updates an event, unless the calenda
   })
 })
 
-describe('a message of somebody who is not the proven organizer changes no known event', () => {
+describe('a message of somebody who is not the authenticated organizer changes no known event', () => {
   const stranger = { isProven: false }
 
   test('a message from a stranger announces an event that the calendar does not have', () => {

@@ -112,7 +112,7 @@ async function newCalendar() {
 const STRANGER = { from: ['eve@evil.example'] }
 const UNPROVEN = { authentication: { aligned: false, internal: false } as never }
 
-describe('only a newer calendar request of the proven organizer changes an event', () => {
+describe('only a newer calendar request from the authenticated organizer changes an event', () => {
   test('an organizer’s invitation creates a calendar event, and only a later version of the invitation changes it', async () => {
     const { take, events } = await newCalendar()
     expect(await take(invite())).toBe('new')
@@ -127,7 +127,7 @@ describe('only a newer calendar request of the proven organizer changes an event
     ])
   })
 
-  test('an organizer’s invitation counts only if the mail has exactly one sender, and this sender is proven', async () => {
+  test('an organizer’s invitation counts only if the mail has exactly one sender, and this sender is authenticated', async () => {
     const { take } = await newCalendar()
     expect(await take(invite(), { from: ['Owner@CORP.example'] })).toBe('new')
     expect(await take(later(), { from: [OWNER, GUEST] })).toBe('proposal')
@@ -154,7 +154,7 @@ describe('only a newer calendar request of the proven organizer changes an event
     expect(await events()).toMatchObject([{ summary: 'True', is_proven: true }])
   })
 
-  test('an invitation without an organizer has no proven sender', async () => {
+  test('an invitation without an organizer counts as sent by an unauthenticated sender', async () => {
     const { take, events } = await newCalendar()
     expect(await take(invite({ organizer: null }))).toBe('new')
     expect(await events()).toMatchObject([{ organizer: '', is_proven: false }])
@@ -365,7 +365,7 @@ describe('a cancellation or an answer that leaves out the start of its event is 
 })
 
 describe('a change of a recurring event keeps or drops its changed instances and its answers', () => {
-  test('a change of a recurring event removes instances that strangers announced, and keeps instances of the proven organizer', async () => {
+  test('a change of a recurring event removes instances that strangers announced, and keeps instances of the authenticated organizer', async () => {
     const { take, events } = await newCalendar()
     await take(invite({ recurrenceId: time(9, 3).at, sequence: 5 }), STRANGER)
     await take(invite({ recurrenceId: time(9, 4).at, sequence: 5 }))
@@ -395,7 +395,7 @@ describe('a change of a recurring event keeps or drops its changed instances and
   })
 })
 
-describe('the answer of an attendee counts only if the attendee is proven and invited', () => {
+describe('the answer of an attendee counts only if the attendee is authenticated and invited', () => {
   const OWN = { organizer: { address: INBOX, name: null }, attendees: guest() }
   const FROM = { from: [GUEST] }
 
@@ -428,7 +428,7 @@ describe('the answer of an attendee counts only if the attendee is proven and in
     expect(await answers()).toHaveLength(201)
   })
 
-  test('an attendee’s answer is only a proposal, unless the sender is proven and invited to an event of the project', async () => {
+  test('an attendee’s answer is only a proposal, unless the sender is authenticated and invited to an event of the project', async () => {
     const { send, take, answers } = await newCalendar()
     expect(await take(reply(), FROM)).toBe('proposal')
     await send(invite(OWN))

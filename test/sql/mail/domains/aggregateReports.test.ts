@@ -59,7 +59,7 @@ test('at most 2,000 mail reports (DMARC or TLS) are stored in a day', async () =
   expect(await store({ reportId: 'id-2' })).toBe('stored')
 })
 
-test('even if too many unproven mail reports arrive, proven reports are still stored on the same day', async () => {
+test('even if too many mail reports from unauthenticated senders arrive, reports from authenticated senders are still stored on the same day', async () => {
   await fill(500, '23 hours')
   await pool.query('update aggregate_reports set is_proven = false')
   expect(await store({ isProven: false })).toBe('full')
@@ -68,7 +68,7 @@ test('even if too many unproven mail reports arrive, proven reports are still st
   expect(await store({ reportId: 'id-2', isProven: false })).toBe('stored')
 })
 
-test('a proven mail report replaces an unproven report with the same id', async () => {
+test('a mail report from an authenticated sender replaces a report with the same id from an unauthenticated sender', async () => {
   expect(await store({ isProven: false, rows: [row({ count: 100 })] })).toBe('stored')
   expect(await store({ rows: [row({ count: 5 })] })).toBe('stored')
   expect(await store({ isProven: false, rows: [row({ count: 100 })] })).toBe('known')
@@ -85,7 +85,7 @@ test('a mail report (DMARC or TLS) is deleted after 400 days', async () => {
   expect(await storedCount()).toBe(2)
 })
 
-test('the totals of mail reports count only proven reports of the last days, by day and by source', async () => {
+test('the totals of mail reports count only reports of the last days from authenticated senders, by day and by source', async () => {
   const failed = { isPassed: false, result: 'fail' }
   await store({ rows: [row({ count: 5 }), row({ ...failed, count: 2 })] })
   await store({ reportId: 'id-2', reporter: 's.example', rows: [row({ count: 1 })] })

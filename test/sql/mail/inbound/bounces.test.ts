@@ -84,7 +84,7 @@ test('a bounce changes only the state of the message and recipient that it names
   }
 })
 
-test('an unproven bounce marks the recipient without suppressing the address; a proven bounce affects only its own recipient', async () => {
+test('a bounce without proof of its origin marks the recipient without suppressing the address; a bounce with proof affects only its own recipient', async () => {
   const to = ['ada@example.com', 'bob@example.com']
   const sent = await handedOver({ to })
   await record(sent.projectId, bounceOf([sent.messageId]))

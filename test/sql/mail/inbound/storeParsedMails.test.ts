@@ -236,7 +236,7 @@ describe('a message joins the thread that it answers, and otherwise starts a thr
     return await threadOf(projectId, mail.id)
   }
 
-  test('a reply whose author is not proven joins the thread of a proven author only by a Message-ID', async () => {
+  test('a reply whose author is not authenticated joins the thread of an authenticated author only by a Message-ID', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'first@example.com', subject: 'Offer' }))
     const threadRow = (await threadOf(projectId, 'first@example.com'))!
@@ -250,7 +250,7 @@ describe('a message joins the thread that it answers, and otherwise starts a thr
     )
   })
 
-  test('a reply whose author was never proven joins a thread by its subject, unless DMARC fails', async () => {
+  test('a reply whose author was never authenticated joins a thread by its subject, unless DMARC fails', async () => {
     const projectId = await newProject(pool)
     const first = await receiveUnproven(projectId, { id: 'first@example.com', subject: 'Offer' })
     const subject = 'Re: Offer'

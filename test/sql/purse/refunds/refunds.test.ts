@@ -186,7 +186,7 @@ describe('a seller can name the transaction of a refund by hand until the chain 
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: newHash() })).toBe('ok')
   })
 
-  test('the transaction that a seller names for a refund can be withdrawn until it is proven on the chain', async () => {
+  test('the transaction that a seller names for a refund can be withdrawn until the chain has confirmed the refund', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }

@@ -95,7 +95,7 @@ describe('the service finds the transaction of a payment', () => {
     expect(await hashOf(id)).toBe(first.hash)
   })
 
-  test('a failed payment has no transaction, so the search returns null', async () => {
+  test('a failed payment has no transaction, so the search for its transaction returns null', async () => {
     const paymentId = await newPayment(pool)
     await newTransaction(pool, paymentId)
     const failure = { stage: 'settle', reason: 'insufficient_funds', detail: null } as const

@@ -37,7 +37,7 @@ describe('each payment authorization is claimed (reserved) only once, and only f
     expect(await claimPayments(pool, [newClaim(gone), newClaim(projectId)])).toEqual([false, true])
   })
 
-  test('a payment claim waits while another process deletes the project, and is then refused', async () => {
+  test('a claim of a payment (its reservation) waits while another process deletes the project, and is then refused', async () => {
     const doomed = await newProject(pool)
     const [made] = await whileHeld(
       pool,
@@ -49,7 +49,7 @@ describe('each payment authorization is claimed (reserved) only once, and only f
     expect(made).toEqual([false])
   })
 
-  test('a payment claim stores the number of the latest block of its own chain, and not of another chain', async () => {
+  test('a claim of a payment (its reservation) stores the number of the latest block of its own chain, and not of another chain', async () => {
     const { chainId } = WALLET
     await recordHead(pool, { network: 'base-sepolia', chainId, number: 42n, hash: BLOCK.blockHash })
     const here = await newPayment(pool)
@@ -58,7 +58,7 @@ describe('each payment authorization is claimed (reserved) only once, and only f
     expect((await findPayment(pool, elsewhere))?.claimHead).toBeNull()
   })
 
-  test('if two processes claim the same payment authorizations in opposite orders, each authorization is claimed by only one process', async () => {
+  test('if two processes claim (reserve) the same payment authorizations in opposite orders, each authorization is claimed by only one process', async () => {
     const claims = [1, 2, 3, 4].map(() => newClaim(projectId))
     const [forth, back] = crossing(claims)
     const again = back.map((claim) => newClaim(projectId, { nonce: claim.nonce }))
@@ -100,7 +100,7 @@ describe('a settled payment grants access (lets the seller serve the resource) o
   })
   const take = async (paymentId: string) => (await takeGrants(pool, [grantOf(paymentId)]))[0]
 
-  test('a payment grants access only once, only to its own project, and only after the payment has settled', async () => {
+  test('a payment grants access to the paid resource only once, only to its own project, and only after the payment has settled', async () => {
     const waiting = await newPayment(pool, { projectId })
     const { id } = await newSettled(pool, { projectId })
     expect(await take(waiting)).toBe(false)
@@ -111,7 +111,7 @@ describe('a settled payment grants access (lets the seller serve the resource) o
     expect(await take(id)).toBe(false)
   })
 
-  test('after a reorganisation undid a payment, the payment grants access only after it has settled again', async () => {
+  test('after a reorganisation undid a payment, the payment grants access to the paid resource only after it has settled again', async () => {
     const { id, txHash } = await newSettled(pool, { projectId })
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     expect(await take(id)).toBe(false)
@@ -119,19 +119,19 @@ describe('a settled payment grants access (lets the seller serve the resource) o
     expect(await take(id)).toBe(true)
   })
 
-  test('a request for access waits while a reorganisation of the payment is recorded, and is then refused', async () => {
+  test('a request for access to the paid resource waits while a reorganisation of the payment is recorded, and is then refused', async () => {
     const { id } = await newSettled(pool, { projectId })
     const takenBack = `update payments set state = 'verified' where id = $1`
     expect(await whileHeld(pool, takenBack, [id], () => [take(id)])).toEqual([false])
   })
 
-  test('a request for access waits for a concurrent request for the same payment, and is then refused', async () => {
+  test('a request for access to the paid resource waits for a concurrent request for the same payment, and is then refused', async () => {
     const { id } = await newSettled(pool, { projectId })
     const taken = `update payments set granted_at = clock_timestamp() where id = $1`
     expect(await whileHeld(pool, taken, [id], () => [take(id)])).toEqual([false])
   })
 
-  test('if two processes request access for the same payments in opposite orders, each payment grants access to only one process', async () => {
+  test('if two processes request access for the same payments in opposite orders, each payment grants access to the paid resource in only one process', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push((await newSettled(pool, { projectId })).id)
     const [forth, back] = crossing(ids)
@@ -147,7 +147,7 @@ describe('a settled payment grants access (lets the seller serve the resource) o
     expect([one![0] !== two![2], one![2] !== two![0]]).toEqual([true, true])
   })
 
-  test('the response that grants access is stored only under the Idempotency-Key with which the payment’s project redeemed the payment', async () => {
+  test('the response that grants access to the paid resource is stored only under the Idempotency-Key with which the payment’s project redeemed the payment', async () => {
     const stranger = await newProject(pool)
     const { id } = await newSettled(pool, { projectId })
     const begin = async (owner: string, operation: string, key: string) => {
@@ -168,7 +168,7 @@ describe('a settled payment grants access (lets the seller serve the resource) o
     for (const other of others) expect(await other()).toBeNull()
   })
 
-  test('a response that grants access is stored under a key that no other call has reserved, and under no key of another call', async () => {
+  test('a response that grants access to the paid resource is stored under a key that no other call has reserved, and under no key of another call', async () => {
     const [{ id }, { id: other }] = [
       await newSettled(pool, { projectId }),
       await newSettled(pool, { projectId }),
@@ -186,7 +186,7 @@ describe('a settled payment grants access (lets the seller serve the resource) o
     })
   })
 
-  test('a response that grants access replaces a key that has expired', async () => {
+  test('a response that grants access to the paid resource is stored under an Idempotency-Key that has expired, and replaces the old response', async () => {
     const { id } = await newSettled(pool, { projectId })
     await pool.query(
       `insert into idempotency_keys (project_id, operation, key, request_hash, created_at)

@@ -68,7 +68,7 @@ const burn = async (gas: bigint) =>
 const isUsedUp = (limits: SettlementLimits) => isBudgetUsedUp(pool, projectId, limits)
 const becomeYesterday = () => pool.query('update settlement_budgets set day = day - 1')
 
-test('a project can claim exactly its daily limit of payments, even in one batch', async () => {
+test('a project can claim (reserve) exactly its daily limit of payments, even in one batch', async () => {
   expect(await claim(limitsOf(3))).toBe(1)
   expect(await isUsedUp(limitsOf(2))).toBe(false)
   expect(await claim(limitsOf(3), 4)).toBe(2)
@@ -78,7 +78,7 @@ test('a project can claim exactly its daily limit of payments, even in one batch
   expect(await claim(NO_SETTLEMENT_LIMITS)).toBe(1)
 })
 
-test('an authorization that is already claimed, or occurs twice in a batch, does not count again towards the daily limit', async () => {
+test('an authorization that is already claimed (reserved), or occurs twice in a batch, does not count again towards the daily limit', async () => {
   const first = newClaim(projectId)
   expect(await claimPayments(pool, [first], limitsOf(3))).toEqual([true])
   const again = newClaim(projectId, { nonce: first.nonce })
@@ -102,7 +102,7 @@ test('a payment with a payment identifier that its payer has already used does n
   expect([one, other].filter(Boolean)).toHaveLength(1)
 })
 
-test('the daily count of claimed payments begins at zero on the next day', async () => {
+test('the daily count of claimed (reserved) payments begins at zero on the next day', async () => {
   expect(await claim(limitsOf(2), 2)).toBe(2)
   await becomeYesterday()
   expect(await isUsedUp(limitsOf(2))).toBe(false)
@@ -121,7 +121,7 @@ test('the daily limit of a project replaces the general limit of the service', a
   expect([await isUsedUp(limitsOf(null, 1)), await claim(limitsOf(null, 1))]).toEqual([false, 1])
 })
 
-test('after a project has used up its daily gas, it can claim no payment', async () => {
+test('after a project has used up its daily gas, it can claim (reserve) no payment', async () => {
   await burn(999n)
   expect([await claim(limitsOf(null, 1_000)), await isUsedUp(limitsOf(null, 1_000))]).toEqual([
     1,
@@ -193,7 +193,7 @@ test('the reported use of the daily limits is the highest fraction of a limit th
   expect((await readBudgetUse(pool, limitsOf(4))).settlements).toBe(0)
 })
 
-test('a payment claim fails if a concurrent claim uses up the daily limit, and a batch of claims then throws an error', async () => {
+test('a claim of a payment fails if a concurrent claim uses up the daily limit, and a batch of claims (reservations) then throws an error', async () => {
   const usedUp = `insert into settlement_budgets (project_id, day, settlements, allowed)
                   values ($1, (clock_timestamp() at time zone 'UTC')::date, 1, 1)`
   const single = await whileHeld(pool, usedUp, [projectId], () => [
@@ -207,7 +207,7 @@ test('a payment claim fails if a concurrent claim uses up the daily limit, and a
   expect(batch).toEqual([true])
 })
 
-test('if the database refuses a payment claim for another reason than the daily limit, the claim throws an error', async () => {
+test('if the database refuses a claim (reservation) of a payment for another reason than the daily limit, the claim throws an error', async () => {
   const invalid = newClaim(projectId, { amountAtomic: 0n })
   const failed = claimPayments(pool, [invalid]).then(() => 'claimed', isBudgetRace)
   expect(await failed).toBe(false)

@@ -1,4 +1,7 @@
-/** Tests which payments count as idle: verified payments without a job and without an open transaction. */
+/**
+ * Tests which payments count as idle, so that their settlement must be queued again: verified payments without a job
+ * and without an open transaction.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import { findIdlePayments, queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
@@ -38,28 +41,28 @@ async function oldPayment(changes: Partial<NewClaim> = {}): Promise<string> {
   return id
 }
 
-test('an old verified payment without a job and without a transaction counts as idle', async () => {
+test('an old verified payment without a job and without a transaction counts as idle, so its settlement must be queued again', async () => {
   expect(await isIdle(await oldPayment())).toBe(true)
   expect(await isIdle(await newPayment(pool))).toBe(false)
 })
 
-test('a settled payment does not count as an idle payment', async () => {
+test('a settled payment does not count as idle, so its settlement is not queued again', async () => {
   const { id } = await newSettled(pool)
   await pool.query(`update payments set created_at = created_at - interval '2 minutes'`)
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment on another chain does not count as an idle payment of this chain', async () => {
+test('a payment on another chain does not count as an idle payment (without a settlement job) of this chain', async () => {
   expect(await isIdle(await oldPayment({ chainId: OTHER_CHAIN_ID }))).toBe(false)
 })
 
-test('a payment with a settlement job does not count as an idle payment', async () => {
+test('a payment with a settlement job does not count as idle, so no second job is queued', async () => {
   const id = await oldPayment()
   await queueSettlement(pool, id, new Date(Date.now() + 3_600_000))
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment whose settlement job has failed finally counts as idle', async () => {
+test('a payment whose settlement job has failed finally counts as idle, so its settlement must be queued again', async () => {
   const id = await oldPayment()
   await queueSettlement(pool, id, null)
   expect(await isIdle(id)).toBe(false)
@@ -69,7 +72,7 @@ test('a payment whose settlement job has failed finally counts as idle', async (
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment with an open transaction counts as idle only after its transaction is displaced or its authorization has expired', async () => {
+test('a payment with an open transaction counts as idle (without work in progress) only after its transaction is displaced or its authorization has expired', async () => {
   const [displaced, expired] = [await oldPayment(), await oldPayment({ validBefore: 1n })]
   const { hash } = await newTransaction(pool, displaced)
   await newTransaction(pool, expired)

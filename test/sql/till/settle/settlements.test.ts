@@ -175,8 +175,8 @@ describe('the failure of a payment is recorded only while the payment is not set
   })
 })
 
-describe('a mined transaction voids the other transactions with its nonce', () => {
-  test('a mined transaction voids the other transactions with the same wallet and the same nonce, and no other transactions', async () => {
+describe('if a block contains a transaction, the other transactions with the same nonce become void', () => {
+  test('if a block contains a transaction, only the other transactions of the same wallet with the same nonce become void', async () => {
     const [paid, other, elsewhere] = [
       await newPayment(pool),
       await newPayment(pool),
@@ -198,7 +198,7 @@ describe('a mined transaction voids the other transactions with its nonce', () =
     for (const { hash } of [next, ...sameNonce]) expect(await stateOf(hash)).toBe('open')
   })
 
-  test('a competing transaction does not void a mined transaction, because only the check for reorganisations decides whether a block is gone', async () => {
+  test('a competing transaction does not make a mined transaction void, because only the check for reorganisations decides whether a block is gone', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id)
     const rival = { ...signedFor(id, first.nonce), maxFeeWei: 200n }
@@ -225,7 +225,7 @@ describe('a mined transaction voids the other transactions with its nonce', () =
 describe('if a transaction is lost (reverted or displaced), its payment is queued again', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
-  test('a recorded loss of a transaction (reverted or displaced) voids the transaction, counts once, and queues the payment again', async () => {
+  test('a recorded loss of a transaction (reverted or displaced) makes the transaction void, counts once, and queues the payment again', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await recordMisses(pool, { reverted: [], displaced: [hash] })

@@ -72,7 +72,7 @@ async function take({ own = [], grouped = ROOM, alone = ROOM }: Given = {}) {
 const NOTHING = { taken: [], more: 0 }
 
 describe('a settler (a worker that settles payments) claims each waiting payment once', () => {
-  test('a waiting payment is claimed once, and before its next time only its own settlement job claims it again', async () => {
+  test('a waiting payment is claimed for settlement once, and before its next time only its own settlement job claims it again', async () => {
     const id = await waiting()
     expect(await take()).toEqual({ grouped: { taken: [id], more: 0 }, alone: NOTHING })
     expect(await take()).toEqual({ grouped: NOTHING, alone: NOTHING })
@@ -81,7 +81,7 @@ describe('a settler (a worker that settles payments) claims each waiting payment
     expect((await take()).grouped.taken).toEqual([id])
   })
 
-  test('two settlement processes that claim waiting payments at the same time claim different payments', async () => {
+  test('two settlement processes that claim waiting payments at the same time claim different payments, so no payment is handled twice', async () => {
     const ids = [await waiting(), await waiting()]
     const client = await pool.connect()
     try {
@@ -108,7 +108,7 @@ describe('a settler (a worker that settles payments) claims each waiting payment
     expect((await take()).grouped).toEqual({ taken: [other], more: 0 })
   })
 
-  test('a settlement process claims a payment whose transaction was displaced', async () => {
+  test('a settlement process claims a payment again whose transaction was displaced by another transaction', async () => {
     const id = await waiting()
     const { hash } = await open(id)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -165,7 +165,7 @@ describe('if more payments wait than one query reads, a settler reads them with 
     expect(second).toMatchObject({ grouped: { taken: [late], more: 0 }, next: null })
   })
 
-  test('if several payments were claimed in the same millisecond, each of them is read once', async () => {
+  test('if several payments were stored in the same millisecond, the settlement process reads each of them once', async () => {
     const ids = [await waiting(), await waiting(), await waiting()].toSorted()
     await pool.query(`update payments set created_at = '2026-01-01' where chain_id = $1`, [chainId])
     const first = await look()
@@ -262,7 +262,7 @@ describe('a settler (a worker that settles payments) reports the state of paymen
       state,
     ])
 
-  test('the reported state of a payment that was not claimed follows from the state of its transaction', async () => {
+  test('the reported state of a payment that was not claimed for settlement follows from the state of its transaction', async () => {
     const sent = await waiting()
     await recordSends(pool, [{ hash: (await open(sent)).hash, error: null }], 1n)
     expect(await untaken(sent)).toEqual([[sent, 'sent']])
@@ -283,7 +283,7 @@ describe('a settler (a worker that settles payments) reports the state of paymen
     }
   })
 
-  test('the list of payments that were not claimed leaves out ended payments, unknown payments and payments on another chain', async () => {
+  test('the list of payments that were not claimed for settlement leaves out ended payments, unknown payments and payments on another chain', async () => {
     const [settled, failed, elsewhere] = [await waiting(), await waiting(), await waiting()]
     await settle(pool, settled, newHash())
     await fail(failed)

@@ -138,7 +138,7 @@ describe('after a wallet’s payment reverted, wallets with the same contract co
   })
 })
 
-test('a wallet’s contract code counts as unproven until a payment of such a wallet settles, and as pending while the transaction is open', async () => {
+test('a wallet’s contract code counts as untested until a payment of such a wallet settles, and as pending while the transaction is open', async () => {
   const find = async (chain = chainId) => {
     const { unproven, underWay } = await findUnprovenUnderWay(pool, chain, [code, OTHER_CODE])
     return [unproven.has(code), underWay.has(code), unproven.has(OTHER_CODE)]
@@ -152,7 +152,7 @@ test('a wallet’s contract code counts as unproven until a payment of such a wa
   expect(await find(OTHER_CHAIN_ID)).toEqual([true, false, true])
 })
 
-test('the contract code of a wallet is not proven by a payment that was settled by another transaction', async () => {
+test('a payment that was settled by another transaction does not show that the wallet’s contract code works', async () => {
   const { id } = await open(PAYER)
   await settle(pool, id, newHash())
   expect((await findUnprovenUnderWay(pool, chainId, [code])).unproven.has(code)).toBe(true)

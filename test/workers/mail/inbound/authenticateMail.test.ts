@@ -589,7 +589,7 @@ describe('a forger cannot prove a false author of a mail by exploiting how mail 
     },
   )
 
-  test('text before a line of CR CR LF, which precedes the signed header, is not proven', async () => {
+  test('text before a line of CR CR LF, which precedes the signed header, does not count as signed', async () => {
     const genuine = await signed(write('news@victim.test'), 'victim.test')
     const forged = `From: ${VICTIM}\r\nSubject: pay\r\n\r\r\nFORGED\r\n${genuine}`
     for (const message of [forged, `X: y\r\n\0\r\n${forged}`]) {
@@ -631,7 +631,7 @@ describe('a forger cannot prove a false author of a mail by exploiting how mail 
     },
   )
 
-  test('if a signature covers both of two fields with the same name, both fields are proven', async () => {
+  test('if a signature covers both of two fields with the same name, both fields count as signed', async () => {
     const message = await signed(`Subject: one\r\n${write(VICTIM)}`, 'victim.test')
     expect(await judge(message)).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
   })

@@ -106,7 +106,7 @@ test.each(['ALLOW', 'BLOCK'] as const)(
   },
 )
 
-test('an unproven complaint report, and a report that is not a complaint, change nothing', async () => {
+test('a complaint report without proof of its origin, and a report that is not a complaint, change nothing', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const { from } = copies[0]!

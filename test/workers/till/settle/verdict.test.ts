@@ -112,7 +112,7 @@ describe('a payment that the chain refuses fails only if the refusal is certain'
     })
   })
 
-  test('a payment of an account waits after each contradicted refusal, because only a node that lags behind contradicts itself', async () => {
+  test('a payment of an ordinary account waits after each refusal that the newest block does not confirm, because only a node that lags behind causes this', async () => {
     const id = await claimed()
     await till.pool.query('update payments set contradiction_count = 20 where id = $1', [id])
     await judge(id, NO_MONEY)

@@ -210,14 +210,14 @@ describe('the transaction of a payment group settles the payments whose transfer
   })
 })
 
-describe('if a transaction has no receipt, it counts as displaced only after some time', () => {
+describe('if a transaction has no receipt, it counts as displaced (replaced by another transaction) only after some time', () => {
   const patient = (displacedMs: number): KnownChain => ({
     ...hand.chain,
     missingSinceMs: new Map(),
     timing: { ...hand.chain.timing, displacedMs },
   })
 
-  test('a transaction counts as displaced if its receipt is missing for too long', async () => {
+  test('a transaction counts as displaced (replaced by another transaction) if its receipt is missing for too long', async () => {
     const { ids, open } = await stored(1)
     const chain = patient(60_000)
     expect(await resolve([open], chain)).toBe(false)

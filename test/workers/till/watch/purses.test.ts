@@ -480,7 +480,7 @@ describe('a refund that a seller paid by hand is watched until it is final', () 
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
   })
 
-  test('many claimed refund transactions that no chain node knows do not delay the proof of another refund', async () => {
+  test('many refund transactions that sellers have named, but that no chain node knows, do not delay the proof of another refund', async () => {
     const made: Awaited<ReturnType<typeof newRefund>>[] = []
     for (let n = 0; n < 51; n++) made.push(await newRefund(850n))
     await pool.query(

@@ -75,7 +75,7 @@ test('after a reorganisation the same transaction settles a payment again, and t
   expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
 })
 
-test('a payment that a reorganisation undid grants access only after the payment has settled again', async () => {
+test('a payment that a reorganisation undid grants access to the paid resource only after the payment has settled again', async () => {
   await till.client.setAutomine(false)
   const { header } = await pay()
   const { body: pending } = await redeem(seller, header)

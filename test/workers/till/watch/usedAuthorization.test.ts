@@ -55,7 +55,7 @@ describe('a payment is refused if its authorization was used before the claim (s
     expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
   })
 
-  test('a payment whose authorization was used before the claim is refused, even if the chain node cannot search for the transaction', async () => {
+  test('a payment whose authorization was used before the claim (storing) is refused, even if the chain node cannot search for the transaction', async () => {
     const payment = await pay()
     await used(payment)
     const id = await till.claim(payment)
@@ -68,7 +68,7 @@ describe('a payment is refused if its authorization was used before the claim (s
   })
 
   for (const blocks of [1, 5]) {
-    test(`an authorization that was used ${blocks} block(s) before the claim is refused, even if the chain node no longer has the old state`, async () => {
+    test(`an authorization that was used ${blocks} block(s) before the claim (storing) of its payment is refused, even if the chain node no longer has the old state`, async () => {
       const payment = await pay()
       await blockIn(3)
       const { transactionHash } = await used(payment)
@@ -80,7 +80,7 @@ describe('a payment is refused if its authorization was used before the claim (s
     })
   }
 
-  test('if the node lacks the state at the claim, a later attempt finds the event of an early use and refuses the payment', async () => {
+  test('if the node lacks the chain’s state at the claim of a payment, a later attempt finds the event of an earlier use and refuses the payment', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     // A node on a busy machine needs more than the ten seconds that one request may take to mine 2,500 blocks, so the
@@ -94,7 +94,7 @@ describe('a payment is refused if its authorization was used before the claim (s
     expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
   })
 
-  test('an authorization that was used after the claim is never refused while the chain node lacks its event', async () => {
+  test('an authorization that was used after the claim (storing) of its payment is never refused while the chain node lacks the event of this use', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     forgetUpTo(till.chain.head.number)
@@ -110,7 +110,7 @@ describe('a payment is refused if its authorization was used before the claim (s
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('a payment is refused if its authorization was used before the claim, in a block after the stored newest block', async () => {
+  test('a payment is refused if its authorization was used before the claim (storing), in a block after the stored newest block', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -125,7 +125,7 @@ describe('a payment is refused if its authorization was used before the claim (s
 
 describe('a used authorization is refused even if a node that is behind let the service sign a transaction', () => {
   for (const blocks of [1, 8]) {
-    test(`an authorization that another service used ${blocks} block(s) before the claim is refused`, async () => {
+    test(`an authorization that another service used ${blocks} block(s) before the claim (storing) of its payment is refused`, async () => {
       const payment = await pay()
       const { transactionHash } = await used(payment)
       await till.client.mine({ blocks, interval: 0 })
@@ -139,7 +139,7 @@ describe('a used authorization is refused even if a node that is behind let the 
     })
   }
 
-  test('an authorization that another service used in the block of the claim is refused, even if the node has no old state', async () => {
+  test('an authorization that another service used in the block of the claim (storing) of its payment is refused, even if the node has no old state', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     const id = await till.claim(payment)
@@ -151,7 +151,7 @@ describe('a used authorization is refused even if a node that is behind let the 
     )
   })
 
-  test('a payment is settled if a stranger broadcast its transfer after the claim', async () => {
+  test('a payment is settled if a stranger broadcast its transfer after the claim (storing) of the payment', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await newTransaction(till.pool, id)
@@ -161,8 +161,8 @@ describe('a used authorization is refused even if a node that is behind let the 
   })
 })
 
-describe('if an authorization was used after the claim (storing) of its payment, the payment is settled or fails by the chain’s facts', () => {
-  test('a payment is not refused while the node lacks the event of its own transaction in a block before the claim', async () => {
+describe('if an authorization was used after the claim (storing) of its payment, the chain decides whether the payment is settled or fails', () => {
+  test('a payment is not refused while the node lacks the event of its own transaction in a block before the claim (storing)', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)
@@ -201,7 +201,7 @@ describe('if an authorization was used after the claim (storing) of its payment,
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('after a reorganisation, a sent payment can settle in a lower block than the newest block at its claim', async () => {
+  test('after a reorganisation, a sent payment can settle in a lower block than the newest block at its claim (storing)', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)
