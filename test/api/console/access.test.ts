@@ -155,7 +155,7 @@ test('a console route gets the session of its request, and throws an error if th
   expect(() => sessionOf(requestWith(null))).toThrow('this route needs access: console')
 })
 
-describe('the console reads the session cookie of a request', () => {
+describe('the console finds the session of a request by its session cookie, and ignores other cookies', () => {
   let service: TestService
   let live: string
   beforeAll(async () => {

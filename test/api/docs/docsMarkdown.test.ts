@@ -95,7 +95,7 @@ test('a documentation page shows the allowed values, bounds and default of each 
   expect(lineOf('before')).toContain('at most 40 characters')
 })
 
-test('the documentation explains each error code once', async () => {
+test('the documentation explains each error code of the API exactly once', async () => {
   const page = await (await get('/docs/errors.md')).text()
   const codes = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code!)
   expect(codes).toEqual(expect.arrayContaining(['bad_request', 'quota_exceeded', 'unavailable']))

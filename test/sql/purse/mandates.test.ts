@@ -270,7 +270,7 @@ describe('the list of a project’s mandates contains active, stopped and ended 
   })
 })
 
-describe('a payment locks the mandates of its project until the payment is decided', () => {
+describe('a payment locks the mandates of its project until the service has decided whether the payment is allowed', () => {
   test('a payment locks all mandates that are valid now, and also stopped mandates, in the order of their creation', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { name: 'from now on' })
@@ -299,7 +299,7 @@ describe('a payment locks the mandates of its project until the payment is decid
     expect(namesOf(locked)).toEqual(['validUntil', 'validFrom'])
   })
 
-  test('mandates stay locked until a payment is decided, so that the next payment waits', async () => {
+  test('mandates stay locked until the service has decided about a payment, so that the next payment waits', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     const hold = 'select from mandates where id = $1 for update'
@@ -351,7 +351,7 @@ describe('the used amounts of a mandate are counted per hour, day and month', ()
     expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  test('the use of a mandate includes the number of its payments in the last minute', async () => {
+  test('the used amounts of a mandate also include the number of its payments in the last minute', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.reserve([await purse.wanted(1n), await purse.wanted(1n), await purse.wanted(1n)])
     const locked = await lockMandates(pool, purse.projectId)

@@ -157,7 +157,7 @@ test('a payment to the purse that another purse has signed prevents the deletion
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('the purge accepts only balances of the last minute, and waits longer the older the deletion is', async () => {
+test('the purge accepts only a purse balance that was read in the last minute, and makes longer pauses the older the deletion of the project is', async () => {
   const { projectId, address } = await emptyPurse()
   await deleteProject(pool, projectId, null)
   await read(address, 0n)

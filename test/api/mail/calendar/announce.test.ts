@@ -40,7 +40,7 @@ const untilCalendar = (agent: Agent, wanted: string, fits: (events: any[]) => bo
     return fits(events) ? events : undefined
   })
 
-/** Waits until the first invitation in the newest message of an inbox meets a condition. */
+/** Waits until the first invitation in the newest message of an inbox meets the given condition. */
 const untilInvite = (agent: Agent, wanted: string, fits: (invite: any) => boolean) =>
   waitFor(wanted, async () => {
     const { body } = await agent.get('/v0/messages?labels=received')

@@ -71,7 +71,7 @@ async function burn(wallet: Address) {
   return { body, sent: (await sentByGasWallet()) - before }
 }
 
-test('if a contract wallet’s payment reverts, the service sends it only once, and suspends the wallet and its code for a time', async () => {
+test('if a contract wallet’s payment reverts, the service sends it only once, and suspends wallets with the same code for a time', async () => {
   const code = acceptAll(2)
   const wallet = await deployCode(till.client, code)
   const { body, sent } = await burn(wallet)

@@ -15,7 +15,7 @@ describe('the service separates answers between quoted lines from quoted history
     expect(replyText(`${answers}\n\n> three\n-- \nAnn`)).toBe(answers)
   })
 
-  test('a quote above the answer is removed only if an attribution line ("Ann wrote:") introduces it', () => {
+  test('a quote above the writer’s answer is removed only if an attribution line ("Ann wrote:") introduces the quote', () => {
     expect(replyText('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> one?\n\nyes')).toBe('yes')
     expect(replyText('> one?\n\nyes')).toBe('> one?\n\nyes')
     expect(below('On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|> one?||Bye')).toBe(`${OWN}\n\n\nBye`)

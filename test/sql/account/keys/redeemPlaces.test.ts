@@ -30,7 +30,7 @@ const endMinute = (projectId: string) =>
     [`${projectId}%`],
   )
 
-test('payments can use the slots of the rate limit that other calls of the same project have released', async () => {
+test('payments can use the slots (counted calls) of the rate limit that other calls of the same project have released', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_a')
   for (let n = 0; n < 3; n++) await free('prj_a', resetsAt)
@@ -41,7 +41,7 @@ test('payments can use the slots of the rate limit that other calls of the same 
   expect(await takePlace(pool, 'prj_b', resetsAt)).toBeNull()
 })
 
-test('if a call finds no free slot in the rate limit, the slots that are released later stay free for other payments', async () => {
+test('if a call finds no free slot (counted call) in the rate limit, each slot that is released later is free for one other payment', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_d')
   const takeMany = async () => {
@@ -58,7 +58,7 @@ test('if a call finds no free slot in the rate limit, the slots that are release
   expect(await takeMany()).toBe(1)
 })
 
-test('a call releases no slot of another minute, and unused slots expire with their minute', async () => {
+test('a call releases no slot (counted call) of another minute, and unused slots expire with their minute', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_c')
   await free('prj_c', new Date(resetsAt.getTime() - 60_000))
@@ -71,7 +71,7 @@ test('a call releases no slot of another minute, and unused slots expire with th
   expect(await takePlace(pool, 'prj_c', resetsAt)).toEqual({ remaining: 0, resetsAt })
 })
 
-test('a payment whose minute is over uses no slot of that minute, and counts in the new minute', async () => {
+test('if the minute of a payment is over, the payment uses no slot (counted call) of this minute, and counts in the new minute', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_e')
   const before = new Date(resetsAt.getTime() - 60_000)

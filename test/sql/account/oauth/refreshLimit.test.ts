@@ -32,7 +32,7 @@ async function useUp(grant: Grant, token: string): Promise<{ newest: string; ref
   throw new Error('the service refused no refresh')
 }
 
-/** Moves the counted refreshes of a grant back, as if time had passed. */
+/** Moves the counted refreshes of a grant back in time, as if time had passed since then. */
 const pass = (grant: Grant, minutes: number) =>
   pool.query(
     `update oauth_grants set refreshed_to = refreshed_to - $2 * interval '1 minute' where id = $1`,

@@ -98,7 +98,7 @@ test.each<[name: string, change: HeldEdit, after: { text: string; html: string |
   expect(mails.get(held.messageId)).toMatchObject({ subject: change.subject ?? 'Old', text, html })
 })
 
-test('a new subject of the first message in a thread also becomes the subject of the thread, but that of a later message does not', async () => {
+test('a new subject of the first message in a thread becomes the subject of the thread, whereas a new subject of a later message changes only this message', async () => {
   const threadOf = async ({ threadRow }: Held) =>
     (await pool.query('select subject, subject_key from threads where row = $1', [threadRow]))
       .rows[0]

@@ -138,7 +138,7 @@ describe('only a newer calendar request from the authenticated organizer changes
     expect(await take(later(), internal)).toBe('updated')
   })
 
-  test('an invitation with another method than REQUEST, PUBLISH or CANCEL is only a proposal', async () => {
+  test('an invitation with another method than REQUEST, PUBLISH or CANCEL counts only as a proposal, which changes no event', async () => {
     const { take } = await newCalendar()
     for (const method of ['COUNTER', 'REFRESH', 'ADD', 'DECLINECOUNTER'] as const)
       expect([method, await take(invite({ method }))]).toEqual([method, 'proposal'])
@@ -428,7 +428,7 @@ describe('the answer of an attendee counts only if the attendee is authenticated
     expect(await answers()).toHaveLength(201)
   })
 
-  test('an attendee’s answer is only a proposal, unless the sender is authenticated and invited to an event of the project', async () => {
+  test('an attendee’s answer counts only as a proposal (it changes no event), unless the sender is authenticated and invited to an event of the project', async () => {
     const { send, take, answers } = await newCalendar()
     expect(await take(reply(), FROM)).toBe('proposal')
     await send(invite(OWN))

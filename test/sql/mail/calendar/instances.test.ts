@@ -86,7 +86,7 @@ describe('a single event has an instance in the calendar only if the project has
   )
 })
 
-describe('a job run claims an event whose instances must be computed, and no other run gets the same event meanwhile', () => {
+describe('a job run claims an event whose instances must be computed, so that no other run computes the same event at the same time', () => {
   test('a job run claims only due events of its own project, the longest due first', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     const due = (ms: number, of = projectId) =>

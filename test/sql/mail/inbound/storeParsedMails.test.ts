@@ -260,7 +260,7 @@ describe('a message joins the thread that it answers, and otherwise starts a thr
     )
   })
 
-  test('a reply without References is compared only with the five latest threads with the same subject', async () => {
+  test('to find its thread, a reply without References is compared only with the five latest threads that have the same subject', async () => {
     const [first, reply] = [{ subject: 'Report' }, { subject: 'Re: Report' }]
     const others = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {
@@ -271,7 +271,7 @@ describe('a message joins the thread that it answers, and otherwise starts a thr
     expect(await joins(first, reply, others(5))).toBe(false)
   })
 
-  test('a reply without References is compared with the participants of the twenty newest messages of a thread', async () => {
+  test('to find its thread, a reply without References is compared with the participants of the twenty newest messages of a thread', async () => {
     const [first, reply] = [{ subject: 'Notes' }, { subject: 'Re: Notes' }]
     const answers = (count: number) => async (projectId: string) => {
       for (let n = 0; n < count; n++) {

@@ -69,7 +69,7 @@ describe('each run of the job that reads attachments claims one attachment that 
     expect(taken[0]).toMatchObject({ attachmentId: 'att_1', tries: 1, filename: '' })
   })
 
-  test('a job run learns the sender of the attachment that it would claim before it claims the attachment', async () => {
+  test('before a job run claims an attachment, it learns who sent the attachment', async () => {
     const projectId = await newProject(pool)
     const received = async (remoteIp: string) => {
       const { messageId } = await receive(pool, projectId, undefined, { remoteIp })
@@ -170,14 +170,14 @@ describe('a job run claims several small attachments of one message together', (
     expect(await takeMany(projectId, 9)).toEqual([])
   })
 
-  test('a job run claims a large attachment only if no other attachment comes before it in the claim', async () => {
+  test('if a job run claims several attachments together, at most the first of them may be large', async () => {
     const projectId = await newProject(pool)
     await withFiles(projectId, [SMALL + 1, SMALL, SMALL + 1])
     expect(idsOf(await takeMany(projectId, 9))).toEqual(['att_1', 'att_2'])
     expect(idsOf(await takeMany(projectId, 9))).toEqual(['att_3'])
   })
 
-  test('an attachment that an earlier job run claimed is claimed alone', async () => {
+  test('an attachment that an earlier job run claimed without finishing it is claimed without other attachments', async () => {
     const projectId = await newProject(pool)
     const row = await withFiles(projectId, [1, 1, 1])
     await setTries(row, 'att_1', 1)

@@ -54,7 +54,7 @@ test.each<[name: string, end: PurchaseEnd, withOffer: boolean]>([
   },
 )
 
-test('if a run ends a purchase on the assumption that its payment is signed, a purchase without a signature stays unchanged', async () => {
+test('a run that assumes that the payment is signed cannot end a purchase whose payment is not signed', async () => {
   const { end, read } = await purchase({ isSigned: false })
   const before = await read()
   await end('signed', { state: 'unknown', reason: 'expired' })
@@ -63,7 +63,7 @@ test('if a run ends a purchase on the assumption that its payment is signed, a p
   expect(await read()).toMatchObject({ state: 'refused', reason: 'no_chain', money: null })
 })
 
-test('if a seller collected a stopped payment, the request is sent again, even if the collection is recorded at the same moment', async () => {
+test('if a seller took the money of a stopped payment, the request is sent again, even if the service records this at the same moment', async () => {
   const { id } = await purchase({ isSigned: true })
   await pool.query(`update purchases set cancel_signature = '0x1' where id = $1`, [id])
   expect(await startSend(pool, id, keyring)).toBe('stopped')

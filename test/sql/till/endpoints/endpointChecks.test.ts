@@ -115,7 +115,7 @@ test('the state of an endpoint check tells whether the check waits in the queue 
   expect(await findEndpointCheck(pool, id)).toMatchObject({ isRunning: false })
 })
 
-test('a new payTo of a project keeps the project the seller of its resource, although another project has the former payTo', async () => {
+test('if a project changes its payTo address, it still counts as the seller of its resource, even if another project has the former address', async () => {
   const [former, later] = [`0x${'ab'.repeat(20)}`, `0x${'cd'.repeat(20)}`]
   const { id, projectId } = await newEndpoint()
   const other = await newProject(pool)

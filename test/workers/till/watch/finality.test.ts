@@ -167,7 +167,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     expect([memory.suspicious, hand.asked]).toEqual([false, ['eth_getTransactionReceipt']])
   })
 
-  test('the watch for reorganisations undoes a settlement after two checks without its transaction, and then accepts the new head', async () => {
+  test('the watch for reorganisations undoes a settlement after two checks without its transaction, and then accepts the newest block of the chain', async () => {
     const { id } = await newSettled(pool)
     replaceBlock()
     await watch()
