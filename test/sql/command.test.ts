@@ -38,7 +38,7 @@ test('the command purse:sweep prints its usage for wrong arguments, and prints t
   ])
 })
 
-test('the command purse:rotate prints its usage for wrong arguments, and refuses a project without a purse', async () => {
+test('the command purse:rotate prints its usage for wrong arguments, and refuses a project without a purse (wallet)', async () => {
   const usage = 'usage: bun run purse:rotate PROJECT'
   await runAll('sql/purse/rotateKeyMain.ts', [
     [[], usage],

@@ -93,7 +93,7 @@ test('only a platform key reads the erasure report of a project, and only if the
   expect([unknown.status, unknown.body.message]).toEqual([404, 'Project not found'])
 })
 
-test('a project whose purse awaits a payment is not deleted, and the error states the awaited amount', async () => {
+test('a project whose purse (wallet) awaits a payment is not deleted, and the error states the awaited amount', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   const address = `0x${'5a'.repeat(20)}` as const

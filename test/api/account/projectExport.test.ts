@@ -174,7 +174,7 @@ test('a project export contains drafts, approvals, the policy and the time of sc
   expect(messages.find(({ subject }) => subject === 'later').sendAt).toBe(sendAt)
 })
 
-test('a project export contains the purse (agent’s wallet) with its mandates and purchases, and the project’s own addresses as a seller', async () => {
+test('a project export contains the purse (agent’s wallet) with its mandates (spending limits) and purchases, and the project’s own addresses as a seller', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const ownAddresses = [`0x${'ab'.repeat(20)}`]

@@ -175,7 +175,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(await read()).toMatchObject({ name: 'Chief', email: 'chief@ada.example' })
   })
 
-  test('the console shows an active mandate even if a hundred newer mandates have ended', async () => {
+  test('the console shows an active mandate (spending limit) even if a hundred newer mandates have ended', async () => {
     const agent = await till.service.newAgent()
     await till.service.platform.post(`${pathOf(agent)}/purse`, {})
     await giveMandate(agent, 'Weather')

@@ -1,6 +1,6 @@
 /**
- * Tests in a browser that an owner opens a purse, creates a mandate (a spending limit), decides about a payment, and
- * stops the purse.
+ * Tests in a browser that an owner opens a purse (wallet), creates a mandate (a spending limit), decides about a
+ * payment, and stops the purse.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
@@ -37,7 +37,7 @@ const inDialog = (page: Page, name: string) =>
 
 describe.skipIf(!hasBrowser)('an owner manages the purse of a project', () => {
   for (const width of [1440, 360]) {
-    test(`an owner opens, uses and stops a purse at a screen width of ${width} px`, async () => {
+    test(`an owner opens, uses and stops a purse (wallet) at a screen width of ${width} px`, async () => {
       const agent = await till.service.newAgent()
       await using console = await openConsole(browser, till.service, { width, bypassCSP: true })
       const { page } = console

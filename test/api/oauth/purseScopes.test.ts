@@ -44,7 +44,7 @@ test('if the operator offers a purse scope to OAuth apps, the purse tools work u
   expect([left.includes('purse_quote'), left.includes('purse_pay')]).toEqual([true, false])
 })
 
-test('the setting OAUTH_PURSE_SCOPES accepts only scopes that belong to the purse', async () => {
+test('the setting OAUTH_PURSE_SCOPES accepts only scopes that belong to the purse (wallet)', async () => {
   await expect(startOAuthService({ env: { OAUTH_PURSE_SCOPES: 'vault:read' } })).rejects.toThrow(
     'OAUTH_PURSE_SCOPES',
   )

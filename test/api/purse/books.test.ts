@@ -1,4 +1,4 @@
-/** Compares the accounting entries of a project that has a purse with the chain. */
+/** Compares the accounting entries of a project that has a purse (wallet) with the chain. */
 import { expect, test } from 'bun:test'
 import { parseAbiItem } from 'viem'
 import { changeProject } from '../../support/changeProject.ts'
@@ -41,7 +41,7 @@ test('after a chain reorganisation, the accounting entries of sales, refunds, pu
   }
   const booked = (found: Entry[]) =>
     found.map((one) => `${one.txHash} ${one.logIndex} ${one.amountUsdcRaw}`).toSorted()
-  /** Returns each transfer to or from the purse, except the transfer that funded the purse. */
+  /** Returns each transfer to or from the purse (wallet), except the transfer that funded the purse. */
   const onChain = async () => {
     const event = parseAbiItem(
       'event Transfer(address indexed from, address indexed to, uint256 value)',

@@ -35,7 +35,7 @@ type View = {
   receipt: { body: Record<string, unknown> } | null
 }
 
-/** Creates a seller without a purse, and a final payment of 0.01 USDC to this seller. */
+/** Creates a seller without a purse (wallet), and a final payment of 0.01 USDC to this seller. */
 async function sold(): Promise<{ seller: Agent; paymentId: string }> {
   const seller = await till.newSeller()
   const { header } = await pay()
@@ -199,7 +199,7 @@ test('if a reorganisation replaces the block of a refund, the service verifies t
   expect(rowCount).toBe(1)
 })
 
-test('a buyer with a purse at this service sees the refund of a payment, but the refund does not increase what the mandate still allows', async () => {
+test('a buyer with a purse (wallet) at this service sees the refund of a payment, but the refund does not increase what the mandate still allows', async () => {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
   await changeProject(till.service.database.pool, seller.project.id, { payTo: address })

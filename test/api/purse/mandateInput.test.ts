@@ -36,7 +36,7 @@ const faultOf = (given: Partial<Given>) => {
   return 'read'
 }
 
-describe('the service accepts a new mandate only with valid terms', () => {
+describe('the service accepts a new mandate (spending limit) only with valid terms', () => {
   test('a new mandate (spending limit of an agent) has the given terms, and default values for the other terms', () => {
     expect(read()).toEqual({
       name: 'Tide tables',
@@ -73,22 +73,22 @@ describe('the service accepts a new mandate only with valid terms', () => {
     }
   })
 
-  test('a new mandate must name a host or a resource where the agent may pay', () => {
+  test('a new mandate (spending limit) must name a host or a resource where the agent may pay', () => {
     expect(faultOf({ hosts: [] })).toBe(
       'hosts or resources must name a place: without one the mandate allows nothing',
     )
     expect(faultOf({ hosts: [], resources: ['https://api.example.com/x'] })).toBe('read')
   })
 
-  test('the error for a wrong amount in a mandate names its field', () => {
+  test('the error for a wrong amount in a mandate (spending limit) names its field', () => {
     for (const field of ['maxPerPayment', 'maxPerHour', 'maxTotal', 'askAbove'] as const) {
       expect(faultOf({ [field]: '1.0000001' })).toStartWith(`${field}: `)
     }
   })
 })
 
-describe('the service accepts only valid times in a mandate', () => {
-  test('the times of a mandate are ISO 8601 with a time zone, or a date', () => {
+describe('the service accepts only valid times in a mandate (spending limit)', () => {
+  test('the times of a mandate (spending limit) are ISO 8601 with a time zone, or a date', () => {
     const until = (validUntil: string) => read({ validUntil }).validUntil?.toISOString()
     expect(until('2027-01-31T09:30:00+01:00')).toBe('2027-01-31T08:30:00.000Z')
     expect(until('2027-01-31')).toBe('2027-01-31T00:00:00.000Z')
@@ -111,8 +111,8 @@ describe('the service accepts only valid times in a mandate', () => {
   })
 })
 
-describe('the service accepts only valid hosts, resources and payees in a mandate', () => {
-  test('a mandate lists hosts, and if a host is wrong, the error names its position in the list', () => {
+describe('the service accepts only valid hosts, resources and payees in a mandate (spending limit)', () => {
+  test('a mandate (spending limit) lists hosts, and if a host is wrong, the error names its position in the list', () => {
     expect(read({ hosts: ['API.Example.com', '*.example.com'] }).hosts).toEqual([
       'api.example.com',
       '*.example.com',
@@ -122,7 +122,7 @@ describe('the service accepts only valid hosts, resources and payees in a mandat
     )
   })
 
-  test('a mandate names resources as public web URLs without query and fragment', () => {
+  test('a mandate (spending limit) names resources as public web URLs without query and fragment', () => {
     expect(read({ resources: ['https://API.example.com/x'] }).resources).toEqual([
       'https://api.example.com/x',
     ])
@@ -151,8 +151,8 @@ describe('the service accepts only valid hosts, resources and payees in a mandat
   })
 })
 
-describe('an owner can change single terms of a mandate', () => {
-  test('a change of a mandate keeps the start time and each term that the request does not contain', () => {
+describe('an owner can change single terms of a mandate (spending limit)', () => {
+  test('a change of a mandate (spending limit) keeps the start time and each term that the request does not contain', () => {
     const { id, row, reservedAtomic, spentAtomic, releasedAtomic, createdAt, ...terms } = PRESENT
     expect(change({})).toEqual({ ...terms, validFrom: null })
   })
@@ -167,7 +167,7 @@ describe('an owner can change single terms of a mandate', () => {
     })
   })
 
-  test('if a change of a mandate sets the start time to null, the mandate is valid from now on', () => {
+  test('if a change of a mandate (spending limit) sets the start time to null, the mandate is valid from now on', () => {
     const { validFrom } = change({ validFrom: null, validUntil: null })
     expect(Math.abs(validFrom!.getTime() - Date.now())).toBeLessThan(60_000)
   })
@@ -189,18 +189,18 @@ describe('an owner can change single terms of a mandate', () => {
     expect(changedTerms(reversed, { state: 'stopped' }, RULES).state).toBe('frozen')
   })
 
-  test('an owner can stop a mandate, and can make a stopped mandate active again', () => {
+  test('an owner can stop a mandate (spending limit), and can make a stopped mandate active again', () => {
     expect(change({ state: 'active' }).state).toBe('active')
     expect(change({ state: 'stopped' }).state).toBe('frozen')
     expect(change({}).state).toBe('frozen')
   })
 
-  test('a mandate may set risePercent to 0, so that a seller’s price may not rise', () => {
+  test('a mandate (spending limit) may set risePercent to 0, so that a seller’s price may not rise', () => {
     expect(change({ risePercent: 0 }).risePercent).toBe(0)
   })
 })
 
-test('the owner sees the amounts of a mandate in USDC, and also how much its open payments use', () => {
+test('the owner sees the amounts of a mandate (spending limit) in USDC, and also how much its open payments use', () => {
   expect(toMandateView(PRESENT)).toMatchObject({
     state: 'stopped',
     maxPerPayment: '0.05',

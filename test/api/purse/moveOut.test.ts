@@ -27,7 +27,7 @@ afterEach(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** Creates a seller whose purse has received one payment of 0.01 USDC. */
+/** Creates a seller whose purse (wallet) has received one payment of 0.01 USDC. */
 async function soldOnce(): Promise<{ seller: Agent; address: `0x${string}`; paymentId: string }> {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
@@ -87,7 +87,7 @@ test('a refund of a final payment happens once for each idempotency key, and all
   expect(rows[0].data).toMatchObject({ refundOf: paymentId, payTo: payer.address.toLowerCase() })
 })
 
-test('a refund needs an owner, a payment that the purse received, and enough unreserved money in the purse', async () => {
+test('a refund needs an owner, a payment that the purse (wallet) received, and enough unreserved money in the purse', async () => {
   const { seller, paymentId } = await soldOnce()
   await makeFinal(seller, paymentId)
   const path = `/v0/payments/${paymentId}/refund`
@@ -127,7 +127,7 @@ test('a refund needs an owner, a payment that the purse received, and enough unr
   ])
 })
 
-test('a sweep (the withdrawal of all free money) leaves the amount of open payments in the purse, and a project whose purse holds money cannot be deleted', async () => {
+test('a sweep (the withdrawal of all free money) leaves the amount of open payments in the purse (wallet), and a project whose purse holds money cannot be deleted', async () => {
   await using seller = startSeller(till)
   seller.serve = async () => new Response('no', { status: 400 })
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })

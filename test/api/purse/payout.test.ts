@@ -1,6 +1,6 @@
 /**
- * Tests automatic transfers from a purse to the owner's address, and from the old address of a purse to its new
- * address.
+ * Tests automatic transfers from a purse (wallet) to the owner's address, and from the old address of a purse to its
+ * new address.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Address } from 'viem'
@@ -40,7 +40,7 @@ const aDayLater = ({ project }: Buyer) =>
     [project.id],
   )
 
-test('a purse transfers its balance above the maximum to the payout address, from one day after this address was set', async () => {
+test('a purse (wallet) transfers its balance above the maximum to the payout address, from one day after this address was set', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 5_000_000n })
   const set = await change(buyer, { max: '2', payoutAddress: OWNER })
   expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })
@@ -77,7 +77,7 @@ test('a purse transfers its balance above the maximum to the payout address, fro
   })
 })
 
-test('a stopped purse makes no automatic payout to its owner', async () => {
+test('a stopped purse (wallet) makes no automatic payout to its owner', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 2_000_000n })
   await till.service.platform.post(`${path(buyer)}/stop`, {})
   await change(buyer, { max: '1', payoutAddress: OWNER })
@@ -112,11 +112,11 @@ test('an invalid change of the payout settings gets an error that names the fiel
   }
 })
 
-test('after a key rotation, a purse pays from a new address, and all money at the old address moves to the new address', async () => {
+test('after a key rotation, a purse (wallet) pays from a new address, and all money at the old address moves to the new address', async () => {
   await using seller = startSeller(till)
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })
   await buyer.giveMandate({ hosts: [seller.host] })
-  // A signed payment from the old address of the purse is still open, because nobody settles it.
+  // A signed payment from the old address of the purse (wallet) is still open, because nobody settles it.
   const { serve } = seller
   seller.serve = async () => new Response('no', { status: 400 })
   const { body: left } = await buyer.pay(seller.url)
@@ -131,7 +131,7 @@ test('after a key rotation, a purse pays from a new address, and all money at th
   expect(rotation.stdout()).toContain('0.99 USDC go there')
   const next = (await purseOf(buyer)).address as Address
   expect(next).not.toBe(buyer.address)
-  // A payout address must not be an address of the purse, because each payout would come back to the purse.
+  // A payout address must not be an address of the purse (wallet), because each payout would come back to the purse.
   for (const payoutAddress of [buyer.address, next]) {
     expect((await change(buyer, { payoutAddress })).message).toContain(
       'payoutAddress must not be a purse of this service',

@@ -104,7 +104,7 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   expect([reservedUsdc, spentUsdc]).toEqual([sums.reservedUsdc, sums.spentUsdc])
 })
 
-test('parallel payments never exceed the balance of the purse', async () => {
+test('parallel payments never exceed the balance of the purse (wallet)', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 10_000n })
   await buyer.giveMandate({ hosts: [seller.host] })
   seller.serve = async () => new Response('no', { status: 400 })
@@ -113,7 +113,7 @@ test('parallel payments never exceed the balance of the purse', async () => {
   expect(signed.length).toBe(3)
 })
 
-test('if a mandate is reduced during payments, new payments are refused, and payments that are already signed stay valid', async () => {
+test('if a mandate (spending limit) is reduced during payments, new payments are refused, and payments that are already signed stay valid', async () => {
   const buyer = await newBuyer(till)
   const id = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '1' })
   const { promise: narrowed, resolve } = Promise.withResolvers<void>()

@@ -1,4 +1,7 @@
-/** Tests offers of sellers that a purse does not sign. Each test case checks that no signature reaches the seller. */
+/**
+ * Tests offers of sellers that a purse (wallet) does not sign. Each test case checks that no signature reaches the
+ * seller.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import {
   type Buyer,
@@ -28,7 +31,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** Expects that a purchase ends with the given reason, and that the purse has signed nothing. */
+/** Expects that a purchase ends with the given reason, and that the purse (wallet) has signed nothing. */
 async function refused(reason: string, more: Parameters<Buyer['pay']>[1] = {}): Promise<void> {
   const { body } = await buyer.pay(seller.url, more)
   expect(body).toMatchObject({ state: 'refused', reason, payment: null, response: null })
@@ -60,7 +63,7 @@ const OFFERS: [string, Partial<Terms>, string][] = [
   ['a window of no time', { maxTimeoutSeconds: -60 }, 'bad_window'],
 ]
 
-describe('a purse does not sign a payment that breaks one of its rules', () => {
+describe('a purse (wallet) does not sign a payment that breaks one of its rules', () => {
   for (const [what, terms, reason] of OFFERS) {
     test(what, async () => {
       Object.assign(seller.terms, terms)
@@ -88,43 +91,43 @@ describe('a purse does not sign a payment that breaks one of its rules', () => {
     }
   })
 
-  test('a purse refuses a payment to its own address', async () => {
+  test('a purse (wallet) refuses a payment to its own address', async () => {
     seller.terms.payTo = buyer.address
     await refused('bad_payee')
   })
 
-  test('a purse refuses an offer whose resource is at another host', async () => {
+  test('a purse (wallet) refuses an offer whose resource is at another host', async () => {
     seller.resource = 'https://bank.example.com/transfer'
     await refused('resource_of_another_host')
   })
 
-  test('a purse refuses a price above the maxAmount of the request', async () => {
+  test('a purse (wallet) refuses a price above the maxAmount of the request', async () => {
     await refused('max_amount_exceeded', { maxAmount: '0.009999' })
   })
 
-  test('a purse refuses a price above the limits of the mandate', async () => {
+  test('a purse (wallet) refuses a price above the limits of the mandate', async () => {
     seller.terms.amount = '1000001'
     await refused('mandate_exceeded', { maxAmount: '5' })
   })
 
-  test('a purse refuses a price above its balance', async () => {
+  test('a purse (wallet) refuses a price above its balance', async () => {
     buyer = await newBuyer(till, { fundsAtomic: 5_000n })
     mandateId = await buyer.giveMandate({ hosts: [seller.host] })
     await refused('insufficient_funds')
   })
 
-  test('a purse refuses a 402 response that is not an x402 challenge', async () => {
+  test('a purse (wallet) refuses a 402 response that is not an x402 challenge', async () => {
     seller.ask = () => new Response('pay me', { status: 402 })
     await refused('malformed_challenge')
   })
 
-  test('a purse refuses an x402 challenge of ten megabytes', async () => {
+  test('a purse (wallet) refuses an x402 challenge of ten megabytes', async () => {
     seller.ask = () =>
       new Response(`{"x402Version":1,"accepts":[${' '.repeat(10_000_000)}]}`, { status: 402 })
     await refused('malformed_challenge')
   })
 
-  test('a purse refuses a payee that the mandate does not name', async () => {
+  test('a purse (wallet) refuses a payee that the mandate (spending limit) does not name', async () => {
     await till.service.platform.patch(
       `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`,
       { payees: [DENIED.replace('de', 'aa')] },
@@ -132,7 +135,7 @@ describe('a purse does not sign a payment that breaks one of its rules', () => {
     await refused('payee_not_in_mandate')
   })
 
-  test('a stopped purse refuses every payment until it is resumed', async () => {
+  test('a stopped purse (wallet) refuses every payment until it is resumed', async () => {
     const purse = `/v0/platform/projects/${buyer.project.id}/purse`
     await till.service.platform.post(`${purse}/stop`)
     const { body } = await buyer.pay(seller.url)
@@ -141,14 +144,14 @@ describe('a purse does not sign a payment that breaks one of its rules', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
   })
 
-  test('a purse refuses to pay a host if one of the mandates for this host is stopped, even if another mandate covers the host', async () => {
+  test('a purse (wallet) refuses to pay a host if one of the mandates (spending limits) for this host is stopped, even if another mandate covers the host', async () => {
     await buyer.giveMandate({ hosts: [seller.host] })
     const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
     await till.service.platform.patch(path, { state: 'stopped' })
     await refused('frozen')
   })
 
-  test('a purse refuses to pay a host if the mandate for this host is missing, ended, expired, or not yet valid', async () => {
+  test('a purse (wallet) refuses to pay a host if the mandate (spending limit) for this host is missing, ended, expired, or not yet valid', async () => {
     const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
     await till.service.platform.delete(path)
     await buyer.giveMandate({ hosts: ['api.example.com'] })
@@ -158,7 +161,7 @@ describe('a purse does not sign a payment that breaks one of its rules', () => {
     await refused('not_in_mandate')
   })
 
-  test('without the owner’s decision, a purse does not pay a new payee address at a known host, unless the mandate names the address', async () => {
+  test('without the owner’s decision, a purse (wallet) does not pay a new payee address at a known host, unless the mandate (spending limit) names the address', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.payTo = `0x${'ab'.repeat(20)}`
     const { body } = await buyer.pay(seller.url)
@@ -166,7 +169,7 @@ describe('a purse does not sign a payment that breaks one of its rules', () => {
     expect(seller.received.length).toBe(1)
   })
 
-  test('without the owner’s decision, a purse does not pay a price that rose by more than the mandate allows, even in small steps', async () => {
+  test('without the owner’s decision, a purse (wallet) does not pay a price that rose by more than the mandate allows, even in small steps', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.amount = '12001'
     const { body } = await buyer.pay(seller.url)
@@ -177,13 +180,13 @@ describe('a purse does not sign a payment that breaks one of its rules', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('waiting')
   })
 
-  test('if a price is above the mandate’s limit askAbove, the purse signs nothing before the owner’s decision', async () => {
+  test('if a price is above the mandate’s limit askAbove, the purse (wallet) signs nothing before the owner’s decision', async () => {
     await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.009' })
     const { body } = await buyer.pay(seller.url)
     expect(body).toMatchObject({ state: 'waiting', payment: null })
   })
 
-  test('a purse refuses a payment if the mandate’s number of payments per minute is used up', async () => {
+  test('a purse (wallet) refuses a payment if the mandate’s number of payments per minute is used up', async () => {
     await buyer.giveMandate({ hosts: [seller.host], paymentsPerMinute: 1 })
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     const { body } = await buyer.pay(seller.url)
@@ -191,7 +194,7 @@ describe('a purse does not sign a payment that breaks one of its rules', () => {
   })
 })
 
-test('a signed payment is valid for at most 120 seconds, and the purse chooses the cheapest offer that it can pay', async () => {
+test('a signed payment is valid for at most 120 seconds, and the purse (wallet) chooses the cheapest offer that it can pay', async () => {
   seller.ask = () =>
     seller.challenge([
       { network: 'eip155:8453', amount: '1' },
@@ -230,7 +233,7 @@ test('if a resource has no price, a purchase returns the resource without a paym
   expect(seller.received).toEqual([])
 })
 
-test('a mandate may have any name without control characters', async () => {
+test('a mandate (spending limit) may have any name without control characters', async () => {
   const path = `/v0/platform/projects/${buyer.project.id}/mandates`
   const give = async (name: string) => {
     const terms = { name, hosts: ['a.example'], maxPerPayment: '1', maxTotal: '1' }
@@ -241,7 +244,7 @@ test('a mandate may have any name without control characters', async () => {
   for (const name of ['a\nb', 'a\u0085b', '']) expect([name, await give(name)]).toEqual([name, 400])
 })
 
-test('a mandate or a purchase that does not exist gets status 404', async () => {
+test('a mandate (spending limit) or a purchase that does not exist gets status 404', async () => {
   const { platform } = till.service
   const base = '/v0/platform/projects'
   const given = { name: 'Data', hosts: [seller.host], maxPerPayment: '1', maxTotal: '1' }
@@ -254,7 +257,7 @@ test('a mandate or a purchase that does not exist gets status 404', async () => 
   }
 })
 
-test('a project has at most 100 active mandates', async () => {
+test('a project has at most 100 active mandates (spending limits)', async () => {
   const { pool } = till.service.database
   const full = (await newBuyer(till)).project.id
   await pool.query(
@@ -311,7 +314,7 @@ test('an invalid purchase request is refused with the name of the field', async 
   ])
 })
 
-test('an API key without purse:pay buys nothing, and new API keys have no scope of the purse by default', async () => {
+test('an API key without purse:pay buys nothing, and new API keys have no scope of the purse (wallet) by default', async () => {
   const { body } = await till.service.platform.post('/v0/platform/projects', { name: 'New' })
   expect(
     (body as { scopes: string[] }).scopes.filter((scope) => scope.startsWith('purse')),

@@ -57,7 +57,7 @@ const sums = async () => {
   return { reservedUsdc, openUsdc, spentUsdc, releasedUsdc }
 }
 
-test('an unused signed payment reserves its amount until a final block is later than its expiry; then the mandate may spend the amount again', async () => {
+test('an unused signed payment reserves its amount until a final block is later than its expiry; then the mandate (spending limit) may spend the amount again', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
@@ -112,7 +112,7 @@ test('if a payment is settled in the last second of its validity, it counts as s
   expect(spent.payment?.paidWithoutContent).toBe(true)
 })
 
-test('a purse does not trust the seller’s own claim that a payment is settled', async () => {
+test('a purse (wallet) does not trust the seller’s own claim that a payment is settled', async () => {
   const lie = `0x${'ab'.repeat(32)}`
   seller.serve = async (payment) => served(payment, lie)
   const { body } = await buyer.pay(seller.url)
@@ -122,7 +122,7 @@ test('a purse does not trust the seller’s own claim that a payment is settled'
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('if a seller does not answer, the purse sends the same signed payment again and signs no second payment', async () => {
+test('if a seller does not answer, the purse (wallet) sends the same signed payment again and signs no second payment', async () => {
   let calls = 0
   seller.serve = async (payment) => {
     if (++calls === 1) return new Response('away', { status: 503 })
@@ -137,14 +137,14 @@ test('if a seller does not answer, the purse sends the same signed payment again
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('if the seller sends a second 402 response after the payment, the purchase ends, and the purse signs no second payment', async () => {
+test('if the seller sends a second 402 response after the payment, the purchase ends, and the purse (wallet) signs no second payment', async () => {
   seller.serve = async () => seller.challenge([{ amount: '9999' }])
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })
   expect(seller.received.length).toBe(1)
 })
 
-test('if the purse is stopped, its signed but unsettled payments are cancelled on the chain, and the mandate gets back their amounts', async () => {
+test('if the purse (wallet) is stopped, its signed but unsettled payments are cancelled on the chain, and the mandate (spending limit) gets back their amounts', async () => {
   seller.serve = keep
   seller.terms.maxTimeoutSeconds = 120
   const { body } = await buyer.pay(seller.url)
@@ -169,7 +169,7 @@ test('if the purse is stopped, its signed but unsettled payments are cancelled o
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('if the seller settles a payment before the owner stops the mandate, the payment counts as settled', async () => {
+test('if the seller settles a payment before the owner stops the mandate (spending limit), the payment counts as settled', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received[0]!)

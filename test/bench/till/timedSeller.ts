@@ -1,6 +1,6 @@
 /**
- * Runs the seller of the purse benchmark. The setting KEY is a project key with `payments:accept`, and API is the URL
- * of the service. The path `/times` returns as JSON the milliseconds of each request since the previous call of
+ * Runs the seller of the purse (wallet) benchmark. The setting KEY is a project key with `payments:accept`, and API is
+ * the URL of the service. The path `/times` returns as JSON the milliseconds of each request since the previous call of
  * `/times`, in order.
  */
 import { Hono } from 'hono'

@@ -7,7 +7,7 @@ import type { Ledger, Paid } from './ledger.ts'
  */
 export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   const { payments, transferCount } = evidence
-  // This function skips the payments from the purse, because `auditPurse` checks them.
+  // This function skips the payments from the purse (wallet), because `auditPurse` checks them.
   const used = evidence.used.filter(({ payer }) => payer.toLowerCase() !== evidence.purse.address)
   const moved = used.filter(({ amountAtomic }) => amountAtomic !== null)
   const known = new Set(ledger.payments.map(({ nonce }) => nonce))

@@ -1,6 +1,6 @@
 /**
- * Buys with a purse of the service from every seller: the reference middleware, the client library's paywalls, and
- * another instance of the service.
+ * Buys with a purse (wallet) of the service from every seller: the reference middleware, the client library's paywalls,
+ * and another instance of the service.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { getAddress } from 'viem'
@@ -50,7 +50,7 @@ test('a purse (the agent’s wallet) can buy once from every seller, and the cha
 /** Holds the private key of the fourth account of the devnet's mnemonic. */
 const OTHER_WALLET = '0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6'
 
-test('a purse of one instance of the service buys from a seller of another instance, and both record the payment', async () => {
+test('a purse (wallet) of one instance of the service buys from a seller of another instance, and both record the payment', async () => {
   await using other = await startPurseTill({
     beside: till,
     worker: { settlementKeys: [OTHER_WALLET] },

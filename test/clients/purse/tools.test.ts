@@ -68,7 +68,7 @@ afterAll(async () => {
 })
 
 for (const version of [1, 2]) {
-  test(`a purse calls a paid MCP tool of x402 version ${version}, and pays once`, async () => {
+  test(`a purse (wallet) calls a paid MCP tool of x402 version ${version}, and pays once`, async () => {
     calls = []
     const tool = { name: `weather${version}`, arguments: { city: 'Oslo' } }
     const { body } = await buyer.pay(url, { key: `tool-${version}`, tool })
@@ -82,7 +82,7 @@ for (const version of [1, 2]) {
   })
 }
 
-test('a purse pays for a tool of a server that speaks only MCP 2026-07-28', async () => {
+test('a purse (wallet) pays for a tool of a server that speaks only MCP 2026-07-28', async () => {
   const { promise: handler, resolve: serve } =
     Promise.withResolvers<(request: Request) => Promise<Response>>()
   await using modern = Bun.serve({

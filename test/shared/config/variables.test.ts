@@ -294,7 +294,7 @@ describe('the service accepts only a text in the right format for a setting that
     },
   )
 
-  test('the setting OAUTH_PURSE_SCOPES is a list of scopes of the purse', () => {
+  test('the setting OAUTH_PURSE_SCOPES is a list of scopes of the purse (wallet)', () => {
     const message = 'must be of purse:read and purse:pay'
     expectRule('OAUTH_PURSE_SCOPES', message, ['', 'purse:read, purse:pay'], ['mail:read', 'purse'])
     expect(read('OAUTH_PURSE_SCOPES')).toEqual([])

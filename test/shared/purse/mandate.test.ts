@@ -55,7 +55,7 @@ describe('the service refuses a payment that exceeds a mandate (permission to pa
     expect([100n, 101n].map(bound)).toEqual([null, 'mandate_exceeded'])
   })
 
-  test('a payment may go only to a payee that the mandate names, and the letter case of the address does not matter', () => {
+  test('a payment may go only to a payee that the mandate (spending limit) names, and the letter case of the address does not matter', () => {
     const payment = { payTo: PAYEE, amountAtomic: 1n }
     const bounds = mandate({ payees: [PAYEE] })
     expect(brokenBound(bounds, payment)).toBeNull()

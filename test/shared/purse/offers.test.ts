@@ -33,13 +33,15 @@ const challengeOf = (entries: object[], more: object = {}): SellerChallenge =>
 const choose = (entries: object[], more: object = {}) =>
   chooseOffer(challengeOf(entries, more), { url: URL_PAID, network: SEPOLIA, payer: PAYER })
 
-/** Returns the reason why the purse refuses an offer with the given changes, or null if it accepts the offer. */
+/**
+ * Returns the reason why the purse (wallet) refuses an offer with the given changes, or null if it accepts the offer.
+ */
 function reasonOf(changes: object, more: object = {}) {
   const chosen = choose([changes], more)
   return chosen.ok ? null : chosen.reason
 }
 
-/** Returns the offer that the purse accepts from several offers with the given changes. */
+/** Returns the offer that the purse (wallet) accepts from several offers with the given changes. */
 function offerOf(entries: object[], more: object = {}) {
   const chosen = choose(entries, more)
   if (!chosen.ok) throw new Error(`refused: ${chosen.reason}`)
@@ -151,8 +153,8 @@ describe('a buyer reads the x402 challenge from the header or the body of a 402 
   })
 })
 
-describe('a purse chooses the cheapest offer that it can pay', () => {
-  test('the offer that a purse chooses has the seller’s terms, with the payee in lower case', () => {
+describe('a purse (wallet) chooses the cheapest offer that it can pay', () => {
+  test('the offer that a purse (wallet) chooses has the seller’s terms, with the payee in lower case', () => {
     const extra = { name: 'USDC', version: '2' }
     const resource = { url: URL_PAID, description: 'Weather' }
     const challenge = challengeOf([{ extra }], { resource })
@@ -171,14 +173,14 @@ describe('a purse chooses the cheapest offer that it can pay', () => {
     })
   })
 
-  test('a purse chooses the cheapest offer, and the first of several equally cheap offers', () => {
+  test('a purse (wallet) chooses the cheapest offer, and the first of several equally cheap offers', () => {
     const extra = { n: 1 }
     const offer = offerOf([{ amount: '300' }, { amount: '20', extra }, { amount: '20' }])
     expect(offer.amountAtomic).toBe(20n)
     expect(offer.raw).toMatchObject({ extra })
   })
 
-  test('a purse does not choose a cheaper offer on another chain, in another token or with a fault', () => {
+  test('a purse (wallet) does not choose a cheaper offer on another chain, in another token or with a fault', () => {
     const offer = offerOf([
       ...[
         { amount: '1', network: 'eip155:8453' },
@@ -215,35 +217,35 @@ describe('a purse chooses the cheapest offer that it can pay', () => {
     expect(reasonOf(changes)).toBeNull()
   })
 
-  test('a purse chooses no offer from a challenge without offers', () => {
+  test('a purse (wallet) chooses no offer from a challenge without offers', () => {
     expect(choose([])).toEqual({ ok: false, reason: 'no_offer' })
   })
 })
 
-describe('a purse refuses an offer with a fault, and states the reason', () => {
-  test('a purse refuses an offer if its `extra.name` or `extra.version` names another token', () => {
+describe('a purse (wallet) refuses an offer with a fault, and states the reason', () => {
+  test('a purse (wallet) refuses an offer if its `extra.name` or `extra.version` names another token', () => {
     for (const extra of [{ name: 'USD Coin' }, { version: '1' }, { version: 2 }])
       expect(reasonOf({ extra })).toBe('token_mismatch')
   })
 
-  test('a purse refuses an offer unless its amount is a whole number above 0 with 1 to 18 digits', () => {
+  test('a purse (wallet) refuses an offer unless its amount is a whole number above 0 with 1 to 18 digits', () => {
     for (const right of ['1', '9'.repeat(18)]) expect(reasonOf({ amount: right })).toBeNull()
     for (const wrong of ['', '0', '01', '-1', '1.5', '0x10', '1e3', '1'.repeat(19), '1\n'])
       expect([wrong, reasonOf({ amount: wrong })]).toEqual([wrong, 'malformed_challenge'])
   })
 
-  test('a purse refuses an offer whose payee is no address', () => {
+  test('a purse (wallet) refuses an offer whose payee is no address', () => {
     for (const payTo of ['', PAYEE.slice(0, -1), `${PAYEE}0`, PAYEE.replace('aB', 'xy')])
       expect([payTo, reasonOf({ payTo })]).toEqual([payTo, 'malformed_challenge'])
   })
 
-  test('a purse refuses an offer whose payee is the zero address, the token or the purse itself', () => {
+  test('a purse (wallet) refuses an offer whose payee is the zero address, the token or the purse itself', () => {
     for (const payTo of [`0x${'0'.repeat(40)}`, SEPOLIA.usdcAddress, PAYER, PAYER.toLowerCase()])
       expect([payTo, reasonOf({ payTo })]).toEqual([payTo, 'bad_payee'])
     expect(reasonOf({ payTo: `0x${'0'.repeat(39)}1` })).toBeNull()
   })
 
-  test('a purse refuses an offer that allows less than 15 seconds, or a fraction of a second', () => {
+  test('a purse (wallet) refuses an offer that allows less than 15 seconds, or a fraction of a second', () => {
     for (const maxTimeoutSeconds of [14, 0, -60, 15.5, 2 ** 53])
       expect(reasonOf({ maxTimeoutSeconds })).toBe('bad_window')
     const windows = [15, 119, 120, 121, 2 ** 53 - 1].map(
@@ -252,7 +254,7 @@ describe('a purse refuses an offer with a fault, and states the reason', () => {
     expect(windows).toEqual([15, 119, 120, 120, 120])
   })
 
-  test('a purse refuses an offer whose resource is at another host', () => {
+  test('a purse (wallet) refuses an offer whose resource is at another host', () => {
     const withUrl = (url: unknown) => reasonOf({}, { resource: { url } })
     for (const url of [
       ...['http://other.example/weather', 'https://seller.example:8443/', 'HTTPS://other.example/'],
@@ -266,7 +268,7 @@ describe('a purse refuses an offer with a fault, and states the reason', () => {
       expect([url, withUrl(url)]).toEqual([url, null])
   })
 
-  test('if every offer has a fault, the purse gives the reason for refusing the first offer', () => {
+  test('if every offer has a fault, the purse (wallet) gives the reason for refusing the first offer', () => {
     expect(choose([{ amount: '0' }, { maxTimeoutSeconds: 1 }, { scheme: 'upto' }])).toEqual({
       ok: false,
       reason: 'malformed_challenge',

@@ -31,7 +31,7 @@ const TYPES = {
   ],
 }
 
-/** Returns the offer that a purse accepts from a challenge. */
+/** Returns the offer that a purse (wallet) accepts from a challenge. */
 function offerOf(challenge: object): Offer {
   const read = readChallenge(null, JSON.stringify(challenge))!
   const url = URL_PAID
@@ -49,8 +49,8 @@ async function signed(offer: Offer) {
   return { name: header.name, content, nonce, validBefore }
 }
 
-describe('a purse signs an authorization only for the terms of the seller’s offer', () => {
-  test('a purse signs the authorization of a payment for the exact price, payee and token', async () => {
+describe('a purse (wallet) signs an authorization only for the terms of the seller’s offer', () => {
+  test('a purse (wallet) signs the authorization of a payment for the exact price, payee and token', async () => {
     const { content, nonce, validBefore } = await signed(ofV1())
     const { signature, authorization } = content.payload
     expect(authorization).toEqual({
@@ -92,7 +92,7 @@ describe('a purse signs an authorization only for the terms of the seller’s of
   })
 })
 
-describe('a purse writes the payment header in the x402 version of the seller’s challenge', () => {
+describe('a purse (wallet) writes the payment header in the x402 version of the seller’s challenge', () => {
   test('a payment header of x402 version 1 names the scheme and the chain', async () => {
     const { name, content } = await signed(ofV1())
     const { payload, ...rest } = content

@@ -38,8 +38,8 @@ async function signed(signIn: SignIn) {
   return { name, content: JSON.parse(Buffer.from(value, 'base64').toString('utf8')) }
 }
 
-describe('a purse refuses a sign-in challenge that is not for the requested URL, or is malformed or too old', () => {
-  test('the purse reads a sign-in challenge from the extension `sign-in-with-x`, and keeps its members unchanged', () => {
+describe('a purse (wallet) refuses a sign-in challenge that is not for the requested URL, or is malformed or too old', () => {
+  test('the purse (wallet) reads a sign-in challenge from the extension `sign-in-with-x`, and keeps its members unchanged', () => {
     expect(read()).toEqual({ info: INFO, caip2: CAIP2 } as never)
     expect(read({ unknown: 1 })).toEqual({ info: INFO, caip2: CAIP2 } as never)
     for (const extensions of [null, undefined, {}, 'text', { 'sign-in-with-x': null }])
@@ -69,7 +69,7 @@ describe('a purse refuses a sign-in challenge that is not for the requested URL,
     expect(isRead({ uri: `https://seller.example:8443/${path}x` })).toBe(false)
   })
 
-  test('a sign-in challenge must support EIP-191 signatures on the chain of the purse', () => {
+  test('a sign-in challenge must support EIP-191 signatures on the chain of the purse (wallet)', () => {
     const other = [
       { chainId: 'eip155:1', type: 'eip191' },
       { chainId: CAIP2, type: 'eip1271' },
@@ -127,7 +127,7 @@ describe('a purse refuses a sign-in challenge that is not for the requested URL,
   })
 })
 
-describe('a purse writes a sign-in header whose signature covers the whole challenge', () => {
+describe('a purse (wallet) writes a sign-in header whose signature covers the whole challenge', () => {
   test('the sign-in header repeats the challenge, and names the purse’s address and chain', async () => {
     const { name, content } = await signed(read()!)
     const { signature, ...rest } = content
@@ -136,7 +136,7 @@ describe('a purse writes a sign-in header whose signature covers the whole chall
     expect(signature).toMatch(/^0x[0-9a-f]{130}$/)
   })
 
-  test('the purse signs an EIP-4361 text that contains only the members of the sign-in challenge', async () => {
+  test('the purse (wallet) signs an EIP-4361 text that contains only the members of the sign-in challenge', async () => {
     const { content } = await signed(read()!)
     const message = [
       'seller.example:8443 wants you to sign in with your Ethereum account:',

@@ -56,7 +56,7 @@ test('if the chain has become shorter, its balance replaces the stored balance a
   expect(rows).toEqual([{ balance: 6 }])
 })
 
-test('a purse with a new key does not count as low while the money is on the way to its new address', async () => {
+test('a purse (wallet) with a new key does not count as low while the money is on the way to its new address', async () => {
   await recordHead(pool, {
     ...{ chainId: 84532, network: 'base-sepolia', number: 100n, hash: `0x${'64'.repeat(32)}` },
   })

@@ -1,4 +1,4 @@
-/** Tests which signed cancellations and transfers of purses the service sends first. */
+/** Tests which signed cancellations and transfers of purses (wallets) the service sends first. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -26,7 +26,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const stoppedWith = (payments: number) => newStoppedPurse(pool, keyring, payments)
 
-/** Makes a purse that has signed a number of transfers. @returns the id of its project */
+/** Makes a purse (wallet) that has signed a number of transfers. @returns the id of its project */
 async function sendingWith(transfers: number): Promise<string> {
   const projectId = await stoppedWith(transfers)
   await pool.query(
@@ -40,7 +40,7 @@ for (const [name, signed, take] of [
   ['cancellation', stoppedWith, takeCancellations],
   ['transfer', sendingWith, takeTransfers],
 ] as const) {
-  describe(`workers send each signed ${name} of a purse in rotation with those of other purses`, () => {
+  describe(`workers send each signed ${name} of a purse (wallet) in rotation with those of other purses`, () => {
     /** Claims signed cancellations or transfers for sending. @returns their projects */
     const taken = async (limit: number): Promise<string[]> => {
       const calls = await take(pool, network, limit)
@@ -62,7 +62,7 @@ for (const [name, signed, take] of [
   })
 }
 
-test('a project shows the gas of the cancellations and transfers that its purse has signed today, and so do the metrics', async () => {
+test('a project shows the gas of the cancellations and transfers that its purse (wallet) has signed today, and so do the metrics', async () => {
   const projectId = await stoppedWith(2)
   expect((await findProject(pool, projectId))?.purseGasToday).toBe(160_000)
   expect((await readBacklog(pool)).purseGas).toContainEqual({ projectId, gas: 160_000 })

@@ -51,7 +51,10 @@ const namesOf = (mandates: readonly Mandate[]) => mandates.map(({ name }) => nam
 const AT = (ms: number) => new Date(Date.now() + ms)
 const HOUR_MS = 3_600_000
 
-/** Holds a different value for each term of the mandate, so that the test fails if two columns are swapped. */
+/**
+ * Holds a different value for each term of the mandate (spending limit), so that the test fails if two columns are
+ * swapped.
+ */
 const FULL: MandateTerms = {
   name: 'Tide tables',
   task: 'tides',
@@ -85,12 +88,12 @@ describe('a new mandate (permission to pay) is stored with the terms that the ow
     expect(mandate).toMatchObject({ ...none, limits: { ...limits, day: 9n } })
   })
 
-  test('a new mandate without a start time begins now, by the database’s clock', async () => {
+  test('a new mandate (spending limit) without a start time begins now, by the database’s clock', async () => {
     const { validFrom, createdAt } = await given(await newProject(pool), { validFrom: null })
     expect(Math.abs(validFrom.getTime() - createdAt.getTime())).toBeLessThan(60_000)
   })
 
-  test('if the project does not exist or is deleted, no mandate is created, and the result is null', async () => {
+  test('if the project does not exist or is deleted, no mandate (spending limit) is created, and the result is null', async () => {
     const projectId = await newProject(pool)
     await deleteProject(pool, projectId, null)
     expect(await give(projectId)).toBeNull()
@@ -98,7 +101,7 @@ describe('a new mandate (permission to pay) is stored with the terms that the ow
     expect(await list(projectId)).toEqual([])
   })
 
-  test('a project that has the maximum number of active mandates gets no new mandate, and ended mandates do not count', async () => {
+  test('a project that has the maximum number of active mandates (spending limits) gets no new mandate, and ended mandates do not count', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     await pool.query(
@@ -118,7 +121,7 @@ describe('a new mandate (permission to pay) is stored with the terms that the ow
     expect((await given(projectId)).state).toBe('active')
   })
 
-  test('if two mandates of a project are created at once, the second waits for the first, so that the maximum holds', async () => {
+  test('if two mandates (spending limits) of a project are created at once, the second waits for the first, so that the maximum holds', async () => {
     const projectId = await newProject(pool)
     const hold = 'select from projects where id = $1 for no key update'
     const [mandate] = await whileHeld(pool, hold, [projectId], () => [give(projectId)])
@@ -126,8 +129,8 @@ describe('a new mandate (permission to pay) is stored with the terms that the ow
   })
 })
 
-describe('a change of a mandate replaces its terms and keeps its used amounts', () => {
-  test('a changed mandate has the new terms, and keeps its id, its start and its used amounts', async () => {
+describe('a change of a mandate (spending limit) replaces its terms and keeps its used amounts', () => {
+  test('a changed mandate (spending limit) has the new terms, and keeps its id, its start and its used amounts', async () => {
     const projectId = await newProject(pool)
     const { id, createdAt } = await given(projectId)
     await pool.query(
@@ -146,14 +149,14 @@ describe('a change of a mandate replaces its terms and keeps its used amounts', 
     })
   })
 
-  test('a change of one mandate does not affect the project’s other mandates', async () => {
+  test('a change of one mandate (spending limit) does not affect the project’s other mandates', async () => {
     const projectId = await newProject(pool)
     const [one, other] = [await given(projectId), await given(projectId)]
     await change(projectId, one.id, { name: 'Changed' })
     expect(await findMandate(pool, projectId, other.id)).toEqual(other)
   })
 
-  test('a change of an ended mandate, an unknown mandate or another project’s mandate returns null', async () => {
+  test('a change of an ended mandate (spending limit), an unknown mandate or another project’s mandate returns null', async () => {
     const [projectId, otherId] = [await newProject(pool), await newProject(pool)]
     const { id } = await given(projectId)
     expect(await change(otherId, id, { name: 'Taken' })).toBeNull()
@@ -163,7 +166,7 @@ describe('a change of a mandate replaces its terms and keeps its used amounts', 
     expect(await findMandate(pool, projectId, id)).toMatchObject({ name: 'Test', state: 'ended' })
   })
 
-  test('if a step in the same transaction fails, a mandate stays unchanged', async () => {
+  test('if a step in the same transaction fails, a mandate (spending limit) stays unchanged', async () => {
     const projectId = await newProject(pool)
     const before = await given(projectId)
     const changing = changeMandate(pool, ownerOf(projectId), before.id, {
@@ -177,7 +180,7 @@ describe('a change of a mandate replaces its terms and keeps its used amounts', 
     expect(await actionsOf(projectId)).toEqual(['mandate.give'])
   })
 
-  test('if two changes of a mandate run at once, the second change sees the terms of the first', async () => {
+  test('if two changes of a mandate (spending limit) run at once, the second change sees the terms of the first', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     const rise = () =>
@@ -189,7 +192,7 @@ describe('a change of a mandate replaces its terms and keeps its used amounts', 
     expect((await findMandate(pool, projectId, id))?.risePercent).toBe(TERMS.risePercent + 3)
   })
 
-  test('a change of a mandate locks the project’s purse (the agent’s wallet) before the mandate', async () => {
+  test('a change of a mandate (spending limit) locks the project’s purse (the agent’s wallet) before the mandate', async () => {
     const { projectId } = await newPurse(pool, keyring)
     const [{ id }] = (await list(projectId)) as [Mandate]
     const hold = 'select from purses where project_id = $1 for update'
@@ -209,8 +212,8 @@ const auditOf = async (projectId: string) => {
 const actionsOf = async (projectId: string) =>
   (await auditOf(projectId)).map(({ action }) => action)
 
-describe('the audit log records the creation, each change and the end of a mandate', () => {
-  test('the audit log records the terms of a new mandate, and the API key that created it', async () => {
+describe('the audit log records the creation, each change and the end of a mandate (spending limit)', () => {
+  test('the audit log records the terms of a new mandate (spending limit), and the API key that created it', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId, { ...FULL, limits: { ...FULL.limits, hour: null } })
     expect(await auditOf(projectId)).toEqual([
@@ -225,7 +228,7 @@ describe('the audit log records the creation, each change and the end of a manda
     ])
   })
 
-  test('the audit log records the stop of a mandate as a change, and the end of a mandate as an end', async () => {
+  test('the audit log records the stop of a mandate (spending limit) as a change, and the end of a mandate as an end', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     await change(projectId, id, { state: 'frozen' })
@@ -234,15 +237,15 @@ describe('the audit log records the creation, each change and the end of a manda
     expect(await actionsOf(projectId)).toEqual(['mandate.give', 'mandate.change', 'mandate.end'])
   })
 
-  test('if a mandate names many hosts, the audit log cuts the description of its terms after 1,000 characters', async () => {
+  test('if a mandate (spending limit) names many hosts, the audit log cuts the description of its terms after 1,000 characters', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { hosts: Array(50).fill(`${'a'.repeat(60)}.example`) })
     expect((await auditOf(projectId))[0].detail).toHaveLength(1_000)
   })
 })
 
-describe('the list of a project’s mandates contains active, stopped and ended mandates', () => {
-  test('mandates are listed newest first, even if several were created in the same millisecond', async () => {
+describe('the list of a project’s mandates (spending limits) contains active, stopped and ended mandates', () => {
+  test('mandates (spending limits) are listed newest first, even if several were created in the same millisecond', async () => {
     const projectId = await newProject(pool)
     for (const name of ['A', 'B', 'C', 'D']) await given(projectId, { name })
     await pool.query(
@@ -258,7 +261,7 @@ describe('the list of a project’s mandates contains active, stopped and ended 
     expect(namesOf(await after(third!))).toEqual(['B'])
   })
 
-  test('the list of mandates includes ended and stopped mandates, but none of another project', async () => {
+  test('the list of mandates (spending limits) includes ended and stopped mandates, but none of another project', async () => {
     const [projectId, otherId] = [await newProject(pool), await newProject(pool)]
     const [ended, stopped] = [await given(projectId), await given(projectId)]
     await change(projectId, ended.id, { state: 'ended' })
@@ -271,7 +274,7 @@ describe('the list of a project’s mandates contains active, stopped and ended 
 })
 
 describe('a payment locks the mandates of its project until the service has decided whether the payment is allowed', () => {
-  test('a payment locks all mandates that are valid now, and also stopped mandates, in the order of their creation', async () => {
+  test('a payment locks all mandates (spending limits) that are valid now, and also stopped mandates, in the order of their creation', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { name: 'from now on' })
     await given(projectId, { name: 'later', validFrom: AT(HOUR_MS) })
@@ -286,7 +289,7 @@ describe('a payment locks the mandates of its project until the service has deci
     expect(namesOf(locked)).toEqual(['from now on', 'until later', 'stopped'])
   })
 
-  test('a payment also locks stopped mandates outside of their validity period, because they still forbid payments', async () => {
+  test('a payment also locks stopped mandates (spending limits) outside of their validity period, because they still forbid payments', async () => {
     const projectId = await newProject(pool)
     for (const window of [{ validUntil: AT(-1) }, { validFrom: AT(HOUR_MS) }]) {
       const { id } = await given(projectId, { name: Object.keys(window)[0]!, ...window })
@@ -299,7 +302,7 @@ describe('a payment locks the mandates of its project until the service has deci
     expect(namesOf(locked)).toEqual(['validUntil', 'validFrom'])
   })
 
-  test('mandates stay locked until the service has decided about a payment, so that the next payment waits', async () => {
+  test('mandates (spending limits) stay locked until the service has decided about a payment, so that the next payment waits', async () => {
     const projectId = await newProject(pool)
     const { id } = await given(projectId)
     const hold = 'select from mandates where id = $1 for update'
@@ -309,8 +312,8 @@ describe('a payment locks the mandates of its project until the service has deci
 })
 
 /**
- * Adds an amount that a mandate reserved at a given time. The time is relative to the start of the present hour, day or
- * month (UTC).
+ * Adds an amount that a mandate (spending limit) reserved at a given time. The time is relative to the start of the
+ * present hour, day or month (UTC).
  */
 const reserved = (row: bigint, at: string, amount: number) =>
   pool.query(
@@ -320,8 +323,8 @@ const reserved = (row: bigint, at: string, amount: number) =>
     [row, amount],
   )
 
-describe('the used amounts of a mandate are counted per hour, day and month', () => {
-  test('the used amounts of a mandate are counted for the current hour, day and month in UTC', async () => {
+describe('the used amounts of a mandate (spending limit) are counted per hour, day and month', () => {
+  test('the used amounts of a mandate (spending limit) are counted for the current hour, day and month in UTC', async () => {
     const start = (part: string) => `date_trunc('${part}', t, 'UTC')`
     const { row } = await given(await newProject(pool))
     await reserved(row, start('hour'), 1)
@@ -338,7 +341,7 @@ describe('the used amounts of a mandate are counted per hour, day and month', ()
     expect(used).toEqual([{ hour, day, month: 111n, total: 42n, lastMinute: 0 }])
   })
 
-  test('the used amounts are zero for a mandate without payments, and are returned in the order of the mandates', async () => {
+  test('the used amounts are zero for a mandate (spending limit) without payments, and are returned in the order of the mandates', async () => {
     const projectId = await newProject(pool)
     const [one, other] = [await given(projectId), await given(projectId)]
     await reserved(other.row, `date_trunc('hour', t, 'UTC')`, 5)
@@ -351,7 +354,7 @@ describe('the used amounts of a mandate are counted per hour, day and month', ()
     expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  test('the used amounts of a mandate also include the number of its payments in the last minute', async () => {
+  test('the used amounts of a mandate (spending limit) also include the number of its payments in the last minute', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.reserve([await purse.wanted(1n), await purse.wanted(1n), await purse.wanted(1n)])
     const locked = await lockMandates(pool, purse.projectId)

@@ -58,12 +58,12 @@ const endWait = (projectId: string) =>
     [projectId],
   )
 
-describe('an owner can set and remove the limits of an existing purse', () => {
+describe('an owner can set and remove the limits of an existing purse (wallet)', () => {
   test('the limits of a purse (the agent’s wallet) cannot be set if the project has no purse', async () => {
     expect(await set(await newProject(pool), { maxAtomic: 1n })).toBe(false)
   })
 
-  test('a limit of a purse changes only if the request gives it, and null removes the limit', async () => {
+  test('a limit of a purse (wallet) changes only if the request gives it, and null removes the limit', async () => {
     const { projectId } = await newPurse(pool, keyring)
     expect(await set(projectId, { lowAtomic: 5n, maxAtomic: 9n })).toBe(true)
     expect(await stored(projectId)).toMatchObject({ low: '5', max: '9', payout: null })
@@ -94,7 +94,7 @@ describe('an owner can set and remove the limits of an existing purse', () => {
 })
 
 describe('a new payout address becomes valid after 24 hours, and its removal takes effect at once', () => {
-  test('a new payout address of a purse waits 24 hours, and the earlier address stays valid until then', async () => {
+  test('a new payout address of a purse (wallet) waits 24 hours, and the earlier address stays valid until then', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await set(projectId, { payoutAddress: ONE })
     const first = await stored(projectId)
@@ -205,8 +205,8 @@ async function isQueued(projectId: string, addresses?: string[]): Promise<boolea
   return rowCount === 1
 }
 
-describe('a payout is queued only if the purse has money above its maximum and a valid payout address', () => {
-  test('a payout is queued if the purse has at least 0.01 USDC above its maximum', async () => {
+describe('a payout is queued only if the purse (wallet) has money above its maximum and a valid payout address', () => {
+  test('a payout is queued if the purse (wallet) has at least 0.01 USDC above its maximum', async () => {
     expect(await isQueued(await full(LEAST))).toBe(true)
     expect(await isQueued(await full(LEAST - 1n))).toBe(false)
   })
@@ -218,20 +218,20 @@ describe('a payout is queued only if the purse has money above its maximum and a
     expect(await isQueued(projectId)).toBe(false)
   })
 
-  test('no payout is queued if the purse has no maximum', async () => {
+  test('no payout is queued if the purse (wallet) has no maximum', async () => {
     const projectId = await full(LEAST)
     await set(projectId, { maxAtomic: null })
     expect(await isQueued(projectId)).toBe(false)
   })
 
-  test('no payout is queued for a stopped purse, or for a purse whose address the caller did not name', async () => {
+  test('no payout is queued for a stopped purse (wallet), or for a purse whose address the caller did not name', async () => {
     const projectId = await full(LEAST)
     expect(await isQueued(projectId, [OTHER])).toBe(false)
     await stopPurse(pool, keyring, ownerOf(projectId))
     expect(await isQueued(projectId)).toBe(false)
   })
 
-  test('a payout leaves the money for open payments in the purse', async () => {
+  test('a payout leaves the money for open payments in the purse (wallet)', async () => {
     const purse = await newPurse(pool, keyring)
     await set(purse.projectId, { maxAtomic: BALANCE - LEAST, payoutAddress: ONE })
     await endWait(purse.projectId)
@@ -241,7 +241,7 @@ describe('a payout is queued only if the purse has money above its maximum and a
   })
 })
 
-/** Lists the transfers out of a project's purse with their amounts and receivers. */
+/** Lists the transfers out of a project's purse (wallet) with their amounts and receivers. */
 async function transfers(projectId: string): Promise<[amount: string, to: string][]> {
   const { rows } = await pool.query(
     `select amount_atomic::text as amount, lower(pay_to) as to_address from purchases
@@ -251,7 +251,7 @@ async function transfers(projectId: string): Promise<[amount: string, to: string
   return rows.map(({ amount, to_address: to }) => [amount, to])
 }
 
-describe('a payout transfers the money above the maximum of a purse, unless a limit delays it', () => {
+describe('a payout transfers the money above the maximum of a purse (wallet), unless a limit delays it', () => {
   test('the transfers of a payout wait until the service knows its chain', async () => {
     await pool.query('delete from chain_status')
     const projectId = await full(LEAST)
@@ -313,7 +313,7 @@ describe('a payout transfers the money above the maximum of a purse, unless a li
     expect(await transfers(projectId)).toEqual([])
   })
 
-  test('a payout waits for the next day if the purse has used up its gas of the day', async () => {
+  test('a payout waits for the next day if the purse (wallet) has used up its gas of the day', async () => {
     await recordHead(pool, HEAD)
     const projectId = await full(LEAST)
     const paid = async (dailyGas: number | null) => {
@@ -327,7 +327,7 @@ describe('a payout transfers the money above the maximum of a purse, unless a li
     expect(await paid(160_000)).toBe(1)
   })
 
-  test('no payout happens for less than 0.01 USDC, without a maximum, without an address, or for a stopped purse', async () => {
+  test('no payout happens for less than 0.01 USDC, without a maximum, without an address, or for a stopped purse (wallet)', async () => {
     await recordHead(pool, HEAD)
     const endless = await full(LEAST)
     await set(endless, { maxAtomic: null })
@@ -346,8 +346,8 @@ describe('a payout transfers the money above the maximum of a purse, unless a li
   })
 })
 
-describe('after a purse gets a new key, its money moves from the old address to the new address', () => {
-  test('a key change moves the money of a purse even if the project has used up its gas of the day', async () => {
+describe('after a purse (wallet) gets a new key, its money moves from the old address to the new address', () => {
+  test('a key change moves the money of a purse (wallet) even if the project has used up its gas of the day', async () => {
     await recordHead(pool, HEAD)
     const { projectId } = await newPurse(pool, keyring)
     await pool.query('insert into project_limits (project_id, daily_gas) values ($1, 0)', [
@@ -376,7 +376,7 @@ describe('after a purse gets a new key, its money moves from the old address to 
     expect(await moved(80_001)).toBe(2)
   })
 
-  test('only an existing purse can get a new key', async () => {
+  test('only an existing purse (wallet) can get a new key', async () => {
     expect(await rotatePurseKey(pool, keyring, ownerOf(await newProject(pool)))).toBeNull()
   })
 

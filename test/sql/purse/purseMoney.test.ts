@@ -1,4 +1,4 @@
-/** Tests that the deletion of a project does not lose money that its purse has or may still get. */
+/** Tests that the deletion of a project does not lose money that its purse (wallet) has or may still get. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -35,7 +35,7 @@ async function read(address: string, balanceAtomic: bigint, at = ++block): Promi
   await recordBalances(pool, at, [{ address: address as Address, balanceAtomic }])
 }
 
-/** Makes a project with a purse that has no money. */
+/** Makes a project with a purse (wallet) that has no money. */
 async function emptyPurse(): Promise<{ projectId: string; address: Address }> {
   const { projectId } = await newPurse(pool, keyring)
   const { address } = (await findPurse(pool, projectId))!
@@ -77,7 +77,7 @@ test.each([
   })
 })
 
-test('a project can be deleted although somebody pays less than a cent to its purse, and the purge waits for the end of the payment', async () => {
+test('a project can be deleted although somebody pays less than a cent to its purse (wallet), and the purge waits for the end of the payment', async () => {
   const { projectId, address } = await emptyPurse()
   const id = await newPayment(pool, { recipient: address, amountAtomic: CENT - 1n })
   expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
@@ -97,7 +97,7 @@ test('a settled payment that the known balance includes does not prevent the del
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('the purge keeps the keys of a purse until a balance that was read after the deletion shows no money', async () => {
+test('the purge keeps the keys of a purse (wallet) until a balance that was read after the deletion shows no money', async () => {
   const { projectId, address } = await emptyPurse()
   expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
   expect(await purge(projectId)).toEqual([false, 1])
@@ -109,7 +109,7 @@ test('the purge keeps the keys of a purse until a balance that was read after th
   expect(await queuedPurges(projectId)).toBe(0)
 })
 
-test('the purge keeps the keys of a purse whose balance nobody has read', async () => {
+test('the purge keeps the keys of a purse (wallet) whose balance nobody has read', async () => {
   const { projectId, address } = await emptyPurse()
   await pool.query(
     'update purses set balance_atomic = null, balance_block = null, balance_at = null where project_id = $1',
@@ -121,7 +121,7 @@ test('the purge keeps the keys of a purse whose balance nobody has read', async 
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('the purge keeps the keys of a purse while a signed payment is open or its transfer is not final', async () => {
+test('the purge keeps the keys of a purse (wallet) while a signed payment is open or its transfer is not final', async () => {
   const purse = await newPurse(pool, keyring)
   const { projectId } = purse
   const { address } = (await findPurse(pool, projectId))!
@@ -138,7 +138,7 @@ test('the purge keeps the keys of a purse while a signed payment is open or its 
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('a payment to the purse that another purse has signed prevents the deletion, and the purge waits for its end', async () => {
+test('a payment to the purse (wallet) that another purse has signed prevents the deletion, and the purge waits for its end', async () => {
   const { projectId, address } = await emptyPurse()
   const other = await newPurse(pool, keyring)
   const paid = await other.wanted(CENT, address)
@@ -212,7 +212,7 @@ test('while the purge of a deleted project waits, its unfinished purchases get n
   expect(rows).toEqual([])
 })
 
-test('without a chain, the keys of a purse are deleted at once, because nobody can read the balance', async () => {
+test('without a chain, the keys of a purse (wallet) are deleted at once, because nobody can read the balance', async () => {
   await using own = await createTestDatabase()
   const { projectId } = await newPurse(own.pool, await newKeyring(own.pool))
   await own.pool.query('update purses set balance_atomic = null, balance_block = null')

@@ -1,6 +1,6 @@
 /**
- * Tests that a change of a purse waits for a concurrent change of the same rows, and then respects the result of the
- * concurrent change.
+ * Tests that a change of a purse (wallet) waits for a concurrent change of the same rows, and then respects the result
+ * of the concurrent change.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
@@ -38,7 +38,7 @@ const behind = async <Result>(
   work: () => Promise<Result>,
 ): Promise<Result> => (await whileHeld(pool, change, [id], () => [work()]))[0]!
 
-/** Makes a purse with one mandate (permission to pay) and one purchase whose payment is not signed yet. */
+/** Makes a purse (wallet) with one mandate (permission to pay) and one purchase whose payment is not signed yet. */
 async function newScene() {
   const purse = await newPurse(pool, keyring)
   const { projectId } = purse
@@ -81,7 +81,7 @@ for (const [name, change, id, result] of payments) {
   })
 }
 
-test('if a project is deleted while a mandate is created for it, the mandate is not stored', async () => {
+test('if a project is deleted while a mandate (spending limit) is created for it, the mandate is not stored', async () => {
   const projectId = await newProject(pool)
   expect(
     await behind('update projects set deleted_at = now() where id = $1', projectId, () =>
@@ -102,7 +102,7 @@ test('if a payment ends while the owner decides, the payment cannot be approved'
   expect(decided?.kind).toBe('before')
 })
 
-test('if a purchase fails at the same time, the purse does not sign in at the seller', async () => {
+test('if a purchase fails at the same time, the purse (wallet) does not sign in at the seller', async () => {
   const { wanted } = await newScene()
   const signIn = () =>
     signInAt(pool, {
@@ -114,7 +114,7 @@ test('if a purchase fails at the same time, the purse does not sign in at the se
   expect(await behind(FAIL_PURCHASE, wanted.id, signIn)).toBeNull()
 })
 
-test('the outcome of a payment is recorded only after a concurrent transaction has unlocked the purse', async () => {
+test('the outcome of a payment is recorded only after a concurrent transaction has unlocked the purse (wallet)', async () => {
   const { wanted, reserve, projectId } = await newScene()
   await reserve([wanted])
   const { id } = wanted
@@ -130,7 +130,7 @@ test('the outcome of a payment is recorded only after a concurrent transaction h
   }
 })
 
-test('the open payments of a purse are cancelled only after a concurrent transaction has unlocked the purse', async () => {
+test('the open payments of a purse (wallet) are cancelled only after a concurrent transaction has unlocked the purse', async () => {
   const { wanted, reserve, projectId } = await newScene()
   await reserve([wanted])
   const cancel = () =>

@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Makes a purse that may have paid the seller, and a second purchase that requests the seller's price. */
+/** Makes a purse (wallet) that may have paid the seller, and a second purchase that requests the seller's price. */
 async function newScene({ hasPaid = true } = {}) {
   const purse = await newPurse(pool, keyring)
   if (hasPaid) {
@@ -55,7 +55,7 @@ async function newScene({ hasPaid = true } = {}) {
   return { id, signIn, projectId: purse.projectId }
 }
 
-test('a purse signs in only at a seller that it has paid before', async () => {
+test('a purse (wallet) signs in only at a seller that it has paid before', async () => {
   expect(await (await newScene()).signIn()).toBe('SIGN-IN-WITH-X')
   expect(await (await newScene({ hasPaid: false })).signIn()).toBeNull()
 })

@@ -39,7 +39,7 @@ async function stoppedBy(projectId: string) {
   return rows[0] as { frozen_at: Date | null; frozen_by: string | null }
 }
 
-/** Makes a stopped purse with signed payments, and a signed cancellation for each of them. */
+/** Makes a stopped purse (wallet) with signed payments, and a signed cancellation for each of them. */
 async function stoppedWith(payments: number) {
   const purse = await newPurse(pool, keyring)
   const ids: string[] = []
@@ -49,7 +49,7 @@ async function stoppedWith(payments: number) {
     ids.push(wanted.id)
   }
   await stop(purse.projectId)
-  // Other tests leave cancellations on the same network, so each purse in this test has a separate network.
+  // Other tests leave cancellations on the same network, so each purse (wallet) in this test has a separate network.
   const network = `network of ${purse.projectId}`
   await pool.query('update purchases set network = $2 where project_id = $1', [
     purse.projectId,
@@ -60,14 +60,14 @@ async function stoppedWith(payments: number) {
   return { ids, take, projectId: purse.projectId }
 }
 
-describe('an owner can stop and resume a purse, and a stop cancels its open payments', () => {
-  test('a stop changes nothing if a project has no purse, and the audit log records the attempt', async () => {
+describe('an owner can stop and resume a purse (wallet), and a stop cancels its open payments', () => {
+  test('a stop changes nothing if a project has no purse (wallet), and the audit log records the attempt', async () => {
     const projectId = await newProject(pool)
     expect([await stop(projectId), await resume(projectId)]).toEqual([false, false])
     expect(await auditOf(projectId)).toEqual(['purse.stop not_found', 'purse.resume not_found'])
   })
 
-  test('a stopped purse stays stopped until the owner resumes it, and the audit log records both', async () => {
+  test('a stopped purse (wallet) stays stopped until the owner resumes it, and the audit log records both', async () => {
     const { projectId } = await newPurse(pool, keyring)
     expect(await stop(projectId)).toBe(true)
     expect(await stoppedBy(projectId)).toMatchObject({
@@ -82,7 +82,7 @@ describe('an owner can stop and resume a purse, and a stop cancels its open paym
     ])
   })
 
-  test('if two people stop a purse, the service keeps the time and the person of the first stop', async () => {
+  test('if two people stop a purse (wallet), the service keeps the time and the person of the first stop', async () => {
     const { projectId } = await newPurse(pool, keyring)
     await stop(projectId)
     const first = await stoppedBy(projectId)
@@ -90,7 +90,7 @@ describe('an owner can stop and resume a purse, and a stop cancels its open paym
     expect(await stoppedBy(projectId)).toEqual(first)
   })
 
-  test('stopping a purse signs one cancellation for each open payment, and a second stop signs none', async () => {
+  test('stopping a purse (wallet) signs one cancellation for each open payment, and a second stop signs none', async () => {
     const { ids, projectId } = await stoppedWith(2)
     const signatures = async () =>
       Promise.all(ids.map(async (id) => (await row(pool, 'purchases', id)).cancel_signature))

@@ -1,5 +1,6 @@
 /**
- * Tests the withdrawal of all unreserved money of a purse, and which signed transfers the service sends to the chain.
+ * Tests the withdrawal of all unreserved money of a purse (wallet), and which signed transfers the service sends to the
+ * chain.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -42,8 +43,8 @@ async function newSweep(): Promise<{ id: string; projectId: string }> {
 const noncesOf = (ids: string[]) =>
   Promise.all(ids.map(async (id) => (await row(pool, 'purchases', id)).nonce))
 
-describe('an owner can withdraw all money of a purse that is not reserved for open payments', () => {
-  test('a withdrawal from a purse is refused without a purse, a known chain, or money that is not reserved', async () => {
+describe('an owner can withdraw all money of a purse (wallet) that is not reserved for open payments', () => {
+  test('a withdrawal from a purse (wallet) is refused without a purse, a known chain, or money that is not reserved', async () => {
     const none = await newProject(pool)
     const { projectId } = await newPurse(pool, keyring)
     expect(await sweep(none)).toEqual({ kind: 'no_purse' })
@@ -55,7 +56,7 @@ describe('an owner can withdraw all money of a purse that is not reserved for op
     expect(await sweep(projectId)).toMatchObject({ kind: 'ok', amountAtomic: 1n })
   })
 
-  test('a withdrawal transfers all money of a purse that is not reserved, and a second withdrawal finds nothing', async () => {
+  test('a withdrawal transfers all money of a purse (wallet) that is not reserved, and a second withdrawal finds nothing', async () => {
     await knowChain()
     const { id, projectId } = await newSweep()
     expect(await row(pool, 'purchases', id)).toMatchObject({

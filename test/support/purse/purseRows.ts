@@ -50,7 +50,7 @@ export function newKeyring(pool: Pool): Promise<Keyring> {
   return createKeyringSource(masterKeys(master))(pool)
 }
 
-/** Makes a project with a purse and one mandate (a permission to pay) with the given terms. */
+/** Makes a project with a purse (wallet) and one mandate (a permission to pay) with the given terms. */
 export async function newPurse(pool: Pool, keyring: Keyring, terms: Partial<MandateTerms> = {}) {
   const projectId = await newProject(pool)
   const actor = { projectId, keyPrefix: 'test', requestId: 'test' }
@@ -88,7 +88,10 @@ export async function newPurse(pool: Pool, keyring: Keyring, terms: Partial<Mand
   }
 }
 
-/** Makes a stopped purse that has signed the cancellations of a number of payments. @returns the id of its project */
+/**
+ * Makes a stopped purse (wallet) that has signed the cancellations of a number of payments. @returns the id of its
+ * project
+ */
 export async function newStoppedPurse(
   pool: Pool,
   keyring: Keyring,

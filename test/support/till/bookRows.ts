@@ -26,7 +26,7 @@ export async function refundedAt(
   return id
 }
 
-/** Stores a transfer of the purse at the given time. */
+/** Stores a transfer of the purse (wallet) at the given time. */
 export async function spentAt(
   pool: Pool,
   {

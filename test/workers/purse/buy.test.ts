@@ -279,7 +279,7 @@ describe('a purchase job signs a payment only if the seller’s offer is well-fo
   })
 })
 
-describe('a purchase job signs in at a seller only if the purse has paid this seller before', () => {
+describe('a purchase job signs in at a seller only if the purse (wallet) has paid this seller before', () => {
   const extensionsOf = (change: object = {}) => ({
     'sign-in-with-x': {
       info: {
@@ -327,7 +327,7 @@ describe('a purchase job signs in at a seller only if the purse has paid this se
     expect(shop.heard.filter((one) => one === 'sign-in').length).toBe(1)
   })
 
-  test('the buyer does not sign in if no mandate covers the seller, or if the owner has stopped a mandate', async () => {
+  test('the buyer does not sign in if no mandate (spending limit) covers the seller, or if the owner has stopped a mandate', async () => {
     for (const change of [
       `update mandates set state = 'ended' where project_id = $1`,
       `update mandates set state = 'frozen' where project_id = $1`,

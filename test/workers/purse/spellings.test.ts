@@ -50,7 +50,7 @@ test('a risen price waits for the owner, however the agent spells the path', asy
   expect(await buy(projectId, '/weather/')).toEqual(['answered', null])
 })
 
-/** Gives a project a mandate for one path of the shop. */
+/** Gives a project a mandate (spending limit) for one path of the shop. */
 async function giveFor(projectId: string, path: string, isStopped: boolean): Promise<void> {
   const { pool, shop } = scene
   const resources = [`http://${shop.host}${path}`]
@@ -85,7 +85,7 @@ test('a mandate for a resource also allows other spellings of its URL, but no ot
   expect(await buy(projectId, '/weather/x')).toEqual(['refused', 'not_in_mandate'])
 })
 
-test('a stopped mandate for a resource stops a request whose path a credential completes', async () => {
+test('a stopped mandate (spending limit) for a resource stops a request whose path a credential completes', async () => {
   const projectId = await scene.newProject()
   await giveFor(projectId, '/weather', true)
   await storeCredential(scene.pool, {

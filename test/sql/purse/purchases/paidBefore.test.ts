@@ -43,7 +43,7 @@ async function remembered(lastAtomic: bigint, base: { atomic: bigint; at: Date }
   return before
 }
 
-describe('a purse knows a host or payee only after it has paid there', () => {
+describe('a purse (wallet) knows a host or payee only after it has paid there', () => {
   test('before its first payment, a project knows no host and no payee', async () => {
     const before = await paidBefore([])
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])

@@ -25,7 +25,9 @@ afterAll(() => database[Symbol.asyncDispose]())
 const FIRST_MS = Date.UTC(2026, 0, 1)
 const at = (n: number) => new Date(FIRST_MS + n * 1_000)
 
-/** Makes a purse with purchases, one second apart. Every second purchase (the even numbers) has reserved money. */
+/**
+ * Makes a purse (wallet) with purchases, one second apart. Every second purchase (the even numbers) has reserved money.
+ */
 async function newPurchases(count: number) {
   const purse = await newPurse(pool, keyring)
   const ids: string[] = []

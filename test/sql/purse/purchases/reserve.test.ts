@@ -55,7 +55,7 @@ test('if two runs of one purchase job are decided in the same group, only one ru
   expect(await purse.reserved()).toEqual([10_000n, 10_000n])
 })
 
-test('purchases that are decided together spend no more than the balance of the purse', async () => {
+test('purchases that are decided together spend no more than the balance of the purse (wallet)', async () => {
   const purse = await newPurse({ perPaymentAtomic: BALANCE, risePercent: 1_000_000 })
   await database.pool.query('update purses set balance_atomic = 150000 where project_id = $1', [
     purse.projectId,
@@ -79,7 +79,7 @@ const addCopies = (projectId: string, count: number) =>
     [projectId, count],
   )
 
-/** Makes `count` open payments of a purse expire. */
+/** Makes `count` open payments of a purse (wallet) expire. */
 const expire = (projectId: string, count: number) =>
   database.pool.query(
     `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id in (
@@ -87,7 +87,7 @@ const expire = (projectId: string, count: number) =>
     [projectId, count],
   )
 
-test('a purse may have only a limited number of payments that sellers can still collect', async () => {
+test('a purse (wallet) may have only a limited number of payments that sellers can still collect', async () => {
   const purse = await newPurse()
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
   await addCopies(purse.projectId, COLLECTABLE_MAX - 2)
@@ -97,7 +97,7 @@ test('a purse may have only a limited number of payments that sellers can still 
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
 })
 
-test('a purse may have only a limited number of expired payments whose amounts are still reserved', async () => {
+test('a purse (wallet) may have only a limited number of expired payments whose amounts are still reserved', async () => {
   const purse = await newPurse()
   expect(await purse.reserve([await purse.wanted(1n)])).toEqual(['signed'])
   await addCopies(purse.projectId, OPEN_MAX - 2)
@@ -106,7 +106,7 @@ test('a purse may have only a limited number of expired payments whose amounts a
   expect(await purse.reserve(group)).toEqual(['signed', 'refused too_many_open'])
 })
 
-test('a purse whose cancellations and transfers have used up the daily gas limit signs no payment until the next day', async () => {
+test('a purse (wallet) whose cancellations and transfers have used up the daily gas limit signs no payment until the next day', async () => {
   const purse = await newPurse()
   const { pool } = database
   const reserved = async (dailyGas: number | null) =>
@@ -145,7 +145,7 @@ test('if purchases are decided together, the service notices a new payee or a ra
   expect(await purse.reserve(later)).toEqual(['ask price_rose', 'signed', 'ask price_rose'])
 })
 
-test('the owner must approve a payment above the amount in the mandate, but not a payment of exactly this amount', async () => {
+test('the owner must approve a payment above the amount in the mandate (spending limit), but not a payment of exactly this amount', async () => {
   const purse = await newPurse({ askAboveAtomic: 1_000n })
   const group = [await purse.wanted(1_000n), await purse.wanted(1_001n)]
   expect(await purse.reserve(group)).toEqual(['signed', 'ask above_limit'])
@@ -162,7 +162,7 @@ test('a purchase is not signed if the content of its request has been erased', a
   expect(await purse.reserved()).toEqual([0n, 0n])
 })
 
-test('the warning that a mandate is almost used up is recorded once, for the payment that crosses the threshold', async () => {
+test('the warning that a mandate (spending limit) is almost used up is recorded once, for the payment that crosses the threshold', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, total: 10_000n } })
   const group = [await purse.wanted(8_000n), await purse.wanted(1_000n), await purse.wanted(1_000n)]
   await purse.reserve(group)
@@ -186,7 +186,7 @@ test('a purchase is not signed if it belongs to another project or is already si
   expect(await others.reserved()).toEqual([0n, 0n])
 })
 
-test('a purchase whose project has no purse any more, or whose request is deleted, signs no payment', async () => {
+test('a purchase whose project has no purse (wallet) any more, or whose request is deleted, signs no payment', async () => {
   const [gone, empty] = [await newPurse(), await newPurse()]
   const { pool } = database
   const first = await gone.wanted(1n)
@@ -203,7 +203,7 @@ test('a purchase whose project has no purse any more, or whose request is delete
   expect(await empty.reserve([second])).toEqual(['not_due'])
 })
 
-test('a purse whose key is missing signs nothing, and the error says so', async () => {
+test('a purse (wallet) whose key is missing signs nothing, and the error says so', async () => {
   const purse = await newPurse()
   const wanted = await purse.wanted(1n)
   await database.pool.query('delete from purse_keys where project_id = $1', [purse.projectId])

@@ -23,7 +23,7 @@ import { newHash, newPayment, newProject, newSettled, row } from '../../../suppo
 
 const PAYMENT = 10_000n
 const ACTOR = { keyPrefix: 'test', requestId: 'test' }
-/** Limits the gas of a purse to four signed transfers in a day. */
+/** Limits the gas of a purse (wallet) to four signed transfers in a day. */
 const DAILY_GAS = 4 * 80_000
 const TX = `0x${'AB'.repeat(32)}` as const
 
@@ -291,8 +291,8 @@ describe('a seller can name the transaction of a refund by hand until the chain 
   })
 })
 
-describe('a refund out of the seller’s purse is signed at once, within the balance and the gas of the day', () => {
-  test('a refund from the purse is signed at once, and the purse must contain the amount', async () => {
+describe('a refund out of the seller’s purse (wallet) is signed at once, within the balance and the gas of the day', () => {
+  test('a refund from the purse (wallet) is signed at once, and the purse must contain the amount', async () => {
     const sale = await newPurseSale(5_000n)
     expect(await kinds(sale.id, 5_001n)).toEqual(['insufficient_funds'])
     const made = await refunded(sale.id, 3_000n, 'key')
@@ -302,7 +302,7 @@ describe('a refund out of the seller’s purse is signed at once, within the bal
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
   })
 
-  test('a purse signs no more refunds in a day than its gas pays, however many payments it refunds', async () => {
+  test('a purse (wallet) signs no more refunds in a day than its gas pays, however many payments it refunds', async () => {
     const { id, projectId, address } = await newPurseSale(5_000n)
     const other = await newSale({ projectId, recipient: address, nonce: newHash() })
     const made = await refunded(id, 1n, 'first')
@@ -328,7 +328,7 @@ describe('a refund out of the seller’s purse is signed at once, within the bal
     expect(made.filter(({ kind }) => kind === 'ok')).toHaveLength(4)
   })
 
-  test('a refund by hand is possible even if the purse has used up its gas of the day', async () => {
+  test('a refund by hand is possible even if the purse (wallet) has used up its gas of the day', async () => {
     const { id, projectId } = await newPurseSale(5_000n)
     await countPurseGas(pool, projectId, 4)
     const byHand = await newSale({ projectId, nonce: newHash() })
@@ -336,7 +336,7 @@ describe('a refund out of the seller’s purse is signed at once, within the bal
     expect(await kinds(byHand.id, 1n)).toEqual(['ok'])
   })
 
-  test('a refund from the purse is refused if the operator has forbidden payments to the payer', async () => {
+  test('a refund from the purse (wallet) is refused if the operator has forbidden payments to the payer', async () => {
     const sale = await newPurseSale(5_000n)
     const { rows } = await pool.query('select payer from payments where id = $1', [sale.id])
     const denied = [rows[0].payer.toLowerCase()]
@@ -344,7 +344,7 @@ describe('a refund out of the seller’s purse is signed at once, within the bal
     expect((await refund(sale.id, 1n, 'k1')).kind).toBe('ok')
   })
 
-  test('a refund from the purse accepts every idempotency key that a client may send', async () => {
+  test('a refund from the purse (wallet) accepts every idempotency key that a client may send', async () => {
     const sale = await newPurseSale(5_000n)
     for (const key of ['k'.repeat(255), `${'k'.repeat(254)}l`]) {
       const made = await refunded(sale.id, 1_000n, key)
@@ -365,7 +365,7 @@ describe('a refund out of the seller’s purse is signed at once, within the bal
     expect(await listRefunds(pool, sale.id)).toHaveLength(1)
   })
 
-  test('a refund from the purse cannot be withdrawn like a refund by hand', async () => {
+  test('a refund from the purse (wallet) cannot be withdrawn like a refund by hand', async () => {
     const sale = await newPurseSale(5_000n)
     const { id } = await refunded(sale.id, 1_000n)
     const about = { paymentId: sale.id, refundId: id }
@@ -373,7 +373,7 @@ describe('a refund out of the seller’s purse is signed at once, within the bal
     expect(await claimRefund(pool, ACTOR, { ...about, txHash: TX })).toBe('not_by_hand')
   })
 
-  test('a refund is made by hand if the purse was not the payee of the payment', async () => {
+  test('a refund is made by hand if the purse (wallet) was not the payee of the payment', async () => {
     const { projectId } = await newPurseSale(PAYMENT)
     const sale = await newSale({ projectId })
     expect((await refunded(sale.id, 1_000n)).state).toBe('by_hand')

@@ -194,7 +194,7 @@ describe('an open payment of a purse (the wallet that pays sellers) is watched u
     }
   })
 
-  test('if the chain node reports a payment of a purse as used but hides its event, the purse’s other payments are not delayed', async () => {
+  test('if the chain node reports a payment of a purse (wallet) as used but hides its event, the purse’s other payments are not delayed', async () => {
     const [hidden, shown] = [await sign(500n), await sign(500n)]
     addEvent(hidden, 10n)
     await take(shown, 850n)
@@ -335,7 +335,7 @@ describe('a transfer of a purse (the wallet that pays sellers) is watched until 
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
-  test('if the chain node cannot send its receipt, a transfer from a purse becomes final by the hash of its block', async () => {
+  test('if the chain node cannot send its receipt, a transfer from a purse (wallet) becomes final by the hash of its block', async () => {
     hand.withholdReceipt(txHash)
     replaceBlock()
     setFinal(851n)
@@ -346,7 +346,7 @@ describe('a transfer of a purse (the wallet that pays sellers) is watched until 
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
-  test('a payment from a purse counts as open again if its transfer is missing in the final recorded block', async () => {
+  test('a payment from a purse (wallet) counts as open again if its transfer is missing in the final recorded block', async () => {
     setFinal(850n)
     vanish()
     await look()
@@ -360,7 +360,7 @@ describe('a transfer of a purse (the wallet that pays sellers) is watched until 
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['open', false])
   })
 
-  test('if a transfer from a purse moved to another block, the new block is recorded', async () => {
+  test('if a transfer from a purse (wallet) moved to another block, the new block is recorded', async () => {
     setFinal(850n)
     hand.drop(txHash)
     await take(payment, 851n)
@@ -370,7 +370,7 @@ describe('a transfer of a purse (the wallet that pays sellers) is watched until 
     expect(await purchase(payment.id)).toMatchObject({ money: 'spent', block_number: '851' })
   })
 
-  test('a transfer from a purse is open again after two consecutive checks find another block at the same height', async () => {
+  test('a transfer from a purse (wallet) is open again after two consecutive checks find another block at the same height', async () => {
     vanish()
     replaceBlock()
     await look()
@@ -594,7 +594,7 @@ describe('the service reads the balance of each purse (the wallet that pays sell
   })
 })
 
-test('of several purses, the one whose balance was read longest ago is read first', async () => {
+test('of several purses (wallets), the one whose balance was read longest ago is read first', async () => {
   const others = [await newPurse(pool, keyring), await newPurse(pool, keyring)]
   const [recent, old, never] = [purse, ...others]
   for (const [{ projectId }, age] of [
