@@ -25,7 +25,7 @@ const PUBLIC =
   /^(?:calls\/|purser\w*\.ts|verify\w+\.ts: verify|paywalls\/\w+: requirePayment|paywalls\/\w+\.ts: requirePayment)/
 const wanted = documented.filter(({ name }) => PUBLIC.test(name))
 
-test('each function of the client has an example', () => {
+test('each exported function of the client library has an example in its documentation', () => {
   expect(wanted.length).toBeGreaterThan(18)
   expect(wanted.filter(({ example }) => example === undefined).map(({ name }) => name)).toEqual([])
 })

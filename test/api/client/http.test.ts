@@ -376,7 +376,7 @@ describe('the client builds correct HTTP requests, and returns the response or t
     expect([error instanceof NotFoundError, error.message]).toEqual([true, 'No such message'])
   })
 
-  test('an error without text names the HTTP status', async () => {
+  test('if an error response has no text, the client’s error names the HTTP status', async () => {
     for (const [response, message] of [
       [new Response('', { status: 418 }), 'HTTP 418'],
       [Response.json({ error: '', message: 7 }, { status: 418 }), 'HTTP 418'],

@@ -208,7 +208,7 @@ test('the client throws typed errors with the error message of the service', asy
   expect(lost.message).toBe('GET /v0/whoami could not reach http://127.0.0.1:1')
 })
 
-test('the client refuses invalid options at once', async () => {
+test('the constructor of the client throws an error at once if an option is invalid', async () => {
   expect(() => new Purser({ apiKey: service.platform.key })).toThrow(
     'apiKey must be a key that starts with loid-',
   )

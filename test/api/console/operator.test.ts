@@ -285,7 +285,7 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     await page.getByRole('row', { name: 'vault.protect' }).getByText('bank').first().waitFor()
   })
 
-  test('an operator retries a job that has failed', async () => {
+  test('an operator retries a failed job, and then sees no failed job', async () => {
     await using console = await open()
     const { page } = console
     // The console overview shows the failed job without a reload of the page.

@@ -199,7 +199,7 @@ describe.skipIf(!hasBrowser)('every console screen is accessible', () => {
     })
   }
 
-  test('the sign-in screen is accessible', async () => {
+  test('the sign-in screen passes the accessibility check', async () => {
     for (const width of WIDTHS) {
       const viewport = { width, height: 780 }
       const context = await browser.newContext({

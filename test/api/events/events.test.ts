@@ -103,7 +103,7 @@ async function listen(
   }
 }
 
-describe('the event stream of a project sends its events', () => {
+describe('a client that is connected to the event stream of a project gets the events of this project', () => {
   test('the event stream sends the events of received and sent mail', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
@@ -198,8 +198,8 @@ describe('the event stream of a project sends its events', () => {
     })
     using sellers = await listen(seller, { lastEventId: '0' })
     await sellers.until(1)
-    // If the key may not read an event, the client gets only the event id, so that the client does not request the
-    // event again.
+    // If the scopes of the API key do not allow an event, the client gets only the event id, so that the client does
+    // not request the event again.
     expect(sellers.told).toEqual([{ id: expect.stringMatching(/^1-/), event: null, data: null }])
   })
 

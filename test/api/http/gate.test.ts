@@ -46,7 +46,7 @@ test('the rate limit counts each call of an HTTP request, and admits exactly the
   expect(await further('prj_b', 4)).toBe(429)
 })
 
-test('the rate limit counts failed sign-ins for their IP address, and refuses more sign-ins from this address once it is reached', async () => {
+test('the rate limit counts failed sign-ins for their IP address, and refuses further sign-ins from this address once the limit is reached', async () => {
   expect(await signIn('192.0.2.1')).toBe('counted')
   await freeze()
   expect(await signIn('192.0.2.1')).toBe('counted')

@@ -76,7 +76,7 @@ test('clients of one network without an API key together get as much memory for 
   bodies.complete({ ...stranger })
 })
 
-test('a small request body is never refused', () => {
+test('a small request body is never refused, even if a project has used up its memory for request bodies', () => {
   const bodies = new HeldBodies()
   bodies.hold(requestOf('p', '10.0.0.1'), 96 * MB, never)
   expect(() => bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024 + 1, never)).toThrow(crowded)

@@ -142,7 +142,7 @@ test('a client of OAuth 2.1 gets tokens even if its token request does not repea
   }
 })
 
-test('an authorization code expires after a minute', async () => {
+test('an app that exchanges an authorization code after a minute gets no tokens', async () => {
   const { exchange } = await codeFor(service, agent)
   await service.database.pool.query(
     `update oauth_codes set expires_at = expires_at - interval '61 seconds' where client_id = $1`,

@@ -96,7 +96,7 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
     expect(console.complaints).toEqual([])
   })
 
-  test('an app learns that the owner denied consent', async () => {
+  test('if the owner denies consent, the app gets an error that says so', async () => {
     await using console = await openConsole(browser, service)
     await console.page.goto(`${service.url}/oauth/authorize?${ask().query}`)
     await console.page.getByRole('button', { name: 'Deny' }).click()

@@ -163,7 +163,7 @@ test('a token refresh may drop scopes of the access token, but cannot add scopes
   expect((await renew(refresh, 'mail:read vault:read')).body.error).toBe('invalid_scope')
 })
 
-test('if a tool call lacks a scope, the service requests more consent from the owner, unless no consent can grant this scope', async () => {
+test('if a tool call lacks a scope, the service requests the owner’s consent to this scope, unless no consent can grant it', async () => {
   const { access } = await connect(service, agent, { scopes: ['mail:read'] })
   const { status, headers } = await callMcp(service.url, access, toolCall('mail_send'))
   expect(status).toBe(403)

@@ -254,8 +254,8 @@ describe('with its refresh token, an app gets a new access token', () => {
   })
 })
 
-describe('an app revokes a token', () => {
-  test('a revocation must name the token and the app', async () => {
+describe('an app can revoke its tokens, and a revoked token is refused', () => {
+  test('a revocation request is refused if it does not name the token and the app', async () => {
     const { access, clientId: client_id } = await connect(service, agent)
     const answers = [
       await revoke(service.url, { client_id }),

@@ -65,7 +65,7 @@ describe.skipIf(!isKnown)('the previous release works on the new database schema
   })
   afterAll(() => stack.disposeAsync())
 
-  test('the previous release receives and shows mail', async () => {
+  test('the previous release receives and shows mail on the database schema of this release', async () => {
     const transport = nodemailer.createTransport({
       host: '127.0.0.1',
       port: smtpPort,
@@ -82,7 +82,7 @@ describe.skipIf(!isKnown)('the previous release works on the new database schema
     expect((await client.get('/v0/messages?q=hello')).body.count).toBe(1)
   })
 
-  test('the previous release sends mail', async () => {
+  test('the previous release sends mail on the database schema of this release', async () => {
     const answer = await client.post('/v0/messages/send', {
       to: ['bob@example.com'],
       subject: 'Out',
@@ -93,12 +93,12 @@ describe.skipIf(!isKnown)('the previous release works on the new database schema
     expect(sink.mails[0]?.email.subject).toBe('Out')
   })
 
-  test('the previous release stores and reads vault secrets', async () => {
+  test('the previous release stores and reads vault secrets on the database schema of this release', async () => {
     await client.put('/v0/vault/key', { type: 'API_KEY', data: { key: 'secret' } })
     expect((await client.get('/v0/vault/key')).body.data).toEqual({ key: 'secret' })
   })
 
-  test('the previous release settles a payment and delivers its webhook', async () => {
+  test('the previous release settles a payment and delivers its webhook on the database schema of this release', async () => {
     await using receiver = await startReceiver()
     await till.service.database.pool.query(
       'update seller_endpoints set webhook_url = $2 where project_id = $1',

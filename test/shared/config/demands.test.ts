@@ -143,7 +143,7 @@ test('in production, the URL of a company’s identity provider must begin with 
   expect(inProduction({ ...plain, OIDC_ISSUER: 'https://id.example' })).toEqual([])
 })
 
-describe('an object store bucket needs access keys', () => {
+describe('if an object store bucket is set, its access keys must be set too', () => {
   const rule = 'it is missing, and must be set with BLOB_STORE and INBOUND_SES_BUCKET'
   const id = ['S3_ACCESS_KEY_ID', rule]
   const secret = ['S3_SECRET_ACCESS_KEY', rule]

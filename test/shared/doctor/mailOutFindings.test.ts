@@ -61,7 +61,7 @@ describe('the doctor command checks that the reverse DNS name of an address reso
     judgeReverse(address, MX, names)
   const LINE = `7.113.0.203.in-addr.arpa. IN PTR ${MX}.   ; ask the provider of the address`
 
-  test('an IP address needs a reverse DNS name', () => {
+  test('the doctor command reports an IP address without a reverse DNS name as broken', () => {
     expect(judged(IP)).toEqual({
       area: 'mail out',
       check: `reverse name of ${IP}`,
@@ -171,7 +171,7 @@ describe('the doctor command checks that the SPF record allows every sending add
     })
   })
 
-  test('the SPF check needs exactly one record', () => {
+  test('the doctor command reports SPF as broken unless there is exactly one SPF record', () => {
     expect(judged({ records: [] })).toMatchObject({
       verdict: 'broken',
       found: 'no such record',
@@ -296,7 +296,7 @@ describe('the doctor command checks that the DMARC record has a policy and valid
   const of = (...records: string[]) => judged({ found: { at: D, records } })
   const FIX = `_dmarc.${D}. IN TXT "v=DMARC1; p=none"`
 
-  test('the DMARC check needs exactly one record', () => {
+  test('the doctor command accepts DMARC only if there is exactly one DMARC record', () => {
     expect(judged({})).toEqual({
       area: 'mail out',
       check: `DMARC of ${D}`,

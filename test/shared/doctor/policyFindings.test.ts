@@ -74,7 +74,7 @@ describe('the doctor command checks that the MTA-STS record exists once and is v
       )[1]!
     const CURL = `curl -i https://mta-sts.${D}/.well-known/mta-sts.txt   # must answer: version: STSv1 | mode: testing | mx: ${MX} | max_age: 604800`
 
-    test('the MTA-STS policy must be readable', () => {
+    test('the doctor command reports an MTA-STS policy that cannot be fetched as broken', () => {
       const [, finding] = judged(['v=STSv1; id=a'], { failure: 'its host is away' })
       expect(finding).toEqual({
         area: 'policies',
@@ -117,7 +117,7 @@ describe('the doctor command checks that the TLS-RPT record exists once and name
   const of = (rua: string) => judged(`v=TLSRPTv1; rua=${rua}`)
   const FIX = `_smtp._tls.${D}. IN TXT "v=TLSRPTv1; rua=mailto:tlsrpt@host.example"`
 
-  test('a domain needs exactly one TLS-RPT record', () => {
+  test('the doctor command accepts TLS-RPT only if the domain has exactly one TLS-RPT record', () => {
     expect(judged()).toEqual({
       area: 'policies',
       check: `TLS-RPT of ${D}`,

@@ -139,7 +139,7 @@ test('if the waiting queue is full, a new cheaper task replaces the waiting task
   })
 })
 
-test('if the waiting queue is full and no waiting task costs more, the new task is refused', async () => {
+test('if the waiting queue is full and the new task costs at least as much as each waiting task, the new task is refused', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   for (const name of ['a', 'b', 'c']) costs.charge([name], 50)
   expect(await inPlaces(costs, ['a', 'b', 'c', 'a'])).toEqual({

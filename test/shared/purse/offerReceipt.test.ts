@@ -242,7 +242,7 @@ describe('the service calls an EIP-712 proof valid only if the payee signed exac
       ])
   })
 
-  test('an EIP-712 proof must be signed by the payee', async () => {
+  test('an EIP-712 proof is valid only if the payee signed it', async () => {
     expect(await judge('receipt', await typedOf('receipt', RECEIPT, stranger))).toBe('other_signer')
     const subject = { ...SUBJECT, payTo: payee.address.toLowerCase() }
     expect(await judge('offer', await typedOf('offer', OFFER), ofHost, subject)).toBe('valid')

@@ -143,7 +143,7 @@ describe('a buyer reads the x402 challenge from the header or the body of a 402 
     ])
   })
 
-  test('a challenge of x402 version 2 may have no resource', () => {
+  test('a challenge of x402 version 2 is valid without a resource', () => {
     for (const resource of [undefined, null, {}, { url: 7, description: [] }]) {
       const read = readBody(v2({ resource }))!
       expect(read.entries[0]).toMatchObject({ resource: null, description: null })

@@ -35,7 +35,7 @@ describe('the service refuses the payload of a payment with a missing or malform
     })
   })
 
-  test('the payload of a payment must have every member', () => {
+  test('the payload of a payment is refused if a member is missing', () => {
     for (const member of Object.keys(AUTHORIZATION))
       expect([member, isRead({ [member]: undefined })]).toEqual([member, false])
     expect(isRead({}, null)).toBe(false)

@@ -48,7 +48,7 @@ describe('the name of a credential is refused if it is too long or has forbidden
 })
 
 describe('the content of a credential is refused if its type, its form or its size is wrong', () => {
-  test('a credential must have a known type', () => {
+  test('a credential of an unknown type is refused', () => {
     for (const type of ['CUSTOM', 'LOGIN']) expect(contentFault(type, { a: 1 })).toBeNull()
     const text = `type must be one of ${CREDENTIAL_TYPES.join(', ')}`
     for (const type of ['', 'login', 'constructor']) expect(contentFault(type, { a: 1 })).toBe(text)

@@ -327,7 +327,7 @@ describe('a payout transfers the money above the maximum of a purse (wallet), un
     expect(await paid(160_000)).toBe(1)
   })
 
-  test('no payout happens for less than 0.01 USDC, without a maximum, without an address, or for a stopped purse (wallet)', async () => {
+  test('no payout happens if it would be less than 0.01 USDC, or if the purse (wallet) has no maximum, has no payout address, or is stopped', async () => {
     await recordHead(pool, HEAD)
     const endless = await full(LEAST)
     await set(endless, { maxAtomic: null })

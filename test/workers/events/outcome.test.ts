@@ -95,7 +95,7 @@ describe('the delivery log stores the beginning of a webhook response', () => {
   })
 })
 
-describe('a project can replay a webhook delivery with the same bytes', () => {
+describe('a project can replay a webhook delivery, and the receiver gets the same bytes again', () => {
   test('a replay of a webhook delivery sends the same bytes and the same Idempotency-Key, and begins a new retry schedule', async () => {
     await using receiver = await startReceiver(status(400))
     const endpoint = await register(agent, receiver.url)

@@ -72,7 +72,8 @@ test('if the housekeeping is stopped while it waits for the database, it ends af
     await client.query('begin')
     await client.query('lock table statistics_minutes in access exclusive mode')
     const { lines, maintenance } = startLogged()
-    // The timer for the release of jobs has the same period, so more sweeps are due while the first sweep waits.
+    // The timer for the release of jobs has the same period as the sweeps of the housekeeping, so more sweeps are due
+    // while the first sweep waits.
     await releaseDeadPool()
     const stopped = maintenance.stop()
     await client.query('rollback')

@@ -123,7 +123,7 @@ const UNSHOWABLE: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(UNSHOWABLE)) {
-  test(`if the HTML part of a mail has ${name}, an owner can reject the mail by its approval link, but cannot approve it`, async () => {
+  test(`if the HTML part of a mail has ${name}, an owner can reject this mail by its approval link, but cannot approve it`, async () => {
     const mail = { subject: name, text: 'x', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const { text, canApprove, seen } = await readAll(link)

@@ -154,7 +154,7 @@ describe.skipIf(!hasBrowser)(
 )
 
 describe.skipIf(!hasBrowser)('an operator opens the console screen Outgoing', () => {
-  test('an operator cancels a scheduled mail', async () => {
+  test('an operator cancels a scheduled mail, and sees that the mail was cancelled before its time', async () => {
     const agent = await service.newAgent()
     const sendAt = new Date(Date.now() + 3_600_000).toISOString()
     const { messageId } = await sendMail(agent, { ...letter('Later'), sendAt })

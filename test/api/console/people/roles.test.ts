@@ -143,7 +143,7 @@ test('a viewer can change nothing but the ways in which this viewer signs in', (
   )
 })
 
-test('a viewer cannot read any secret', async () => {
+test('a viewer gets status 403 for the list of secrets and for each secret', async () => {
   const viewer = await signInAs(service, 'viewer', [own.project.id])
   await own.put('/v0/vault/work', { type: 'API_KEY', data: { key: 'correct horse' } })
   const path = `/projects/${own.project.id}/v0`
@@ -279,7 +279,7 @@ test('if a person’s role or project list changes, the change applies to the pe
   expect((await person.get('/session')).status).toBe(401)
 })
 
-test('the audit log names the person for every action', async () => {
+test('the audit log names the person for every action of this person at the console', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const path = `/projects/${own.project.id}/v0`
   await owner.post(`${path}/email-rules`, {

@@ -120,7 +120,7 @@ describe('the service reads a JSON body in a request, and refuses a body that is
   })
 })
 
-describe('the size of a body is limited in bytes', () => {
+describe('a request body with more bytes than the limit is refused', () => {
   test('the limit on the bytes of a body is 2 MB for JSON and 35 MB for mail', () => {
     expect([BODY_MAX_BYTES, MAIL_BODY_MAX_BYTES]).toEqual([2_097_152, 36_700_160])
   })
@@ -355,7 +355,7 @@ describe('the service reads the fields of an HTML form, and refuses a form that 
     ])
   })
 
-  test('an HTML form must have the media type of a form', async () => {
+  test('a request body is refused as an HTML form if it has another media type', async () => {
     for (const type of [FORM, FORM.toUpperCase(), `${FORM}; charset=utf-8`, `${FORM} ;a=b`]) {
       expect([type, await read('a=1', type)]).toEqual([type, { a: '1' }])
     }

@@ -74,7 +74,7 @@ test('an agent writes a draft in several steps, and sends the draft once', async
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('even if a client used the same Idempotency-Key for another call, its draft can be sent', async () => {
+test('a draft can be sent even if the client has used the same Idempotency-Key for another call', async () => {
   const agent = await service.newAgent()
   const mail = { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I?' }
   const { draftId } = await create(agent, mail)

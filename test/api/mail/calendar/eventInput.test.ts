@@ -101,7 +101,7 @@ describe('if a mail contains a new event, the service writes the event into an i
     expect(of('DESCRIPTION')[0]).toEndWith('x\ufffd')
   })
 
-  test('a new event needs its start and its end', async () => {
+  test('a request for a new event is refused without the start or the end of the event', async () => {
     expect(await faultOf({ end: TIMES.end, zone: TIMES.zone })).toBe('400 event.start is required')
     expect(await faultOf({ start: TIMES.start, zone: TIMES.zone })).toBe(
       '400 event.end is required',

@@ -180,7 +180,7 @@ test('the MCP tool mail.wait_for_code returns the code and its message', async (
   expect(textOf(result)).toContain('Code: 482913')
 })
 
-test('the client library waits for a one-time code', async () => {
+test('the client library waits for a mail with a one-time code, and returns the code', async () => {
   const agent = await service.newAgent()
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   expect(await purser.messages.waitForCode({ timeout: 0 })).toBeUndefined()

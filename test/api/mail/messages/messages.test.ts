@@ -89,7 +89,7 @@ test('the page size is 50 by default, must be a whole number of at least 1, and 
   }
 })
 
-test('an invalid page token is refused', async () => {
+test('a list request with an invalid page token is refused', async () => {
   const agent = await agentWithMessages(2)
   const { nextPageToken } = (await agent.get('/v0/messages?limit=1')).body
   for (const token of [

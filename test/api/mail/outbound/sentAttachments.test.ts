@@ -202,7 +202,7 @@ testWhole(
   },
 )
 
-test('the MCP tool mail.send accepts attachments', async () => {
+test('a model can send attachments with the MCP tool mail.send', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const content = randomBytes(3_000_000)

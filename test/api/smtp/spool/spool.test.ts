@@ -51,7 +51,7 @@ test('the spool counts and lists its mails by indexes, because reading the bytes
   await spool.close()
 })
 
-describe('the service copies its spool of accepted mail', () => {
+describe('the service makes a copy of its spool (the file of accepted mail)', () => {
   test('a copy of the spool (disk queue of accepted mail), made while the listener runs, has all earlier mails with the same source keys', async () => {
     const spool = new Spool(join(folder, 'here'))
     spool.addresses.update({ add: ['a@mail.test'] })

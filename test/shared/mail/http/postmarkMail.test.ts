@@ -215,7 +215,7 @@ describe('a Postmark webhook about a bounce or a complaint becomes a report abou
     }
   })
 
-  test('the service makes no report from other Postmark bounces and other records', () => {
+  test('the service makes no report from a Postmark record that is neither a hard bounce nor a complaint', () => {
     for (const changes of [
       { Type: 'SoftBounce' },
       { Type: 'Transient' },
@@ -227,7 +227,7 @@ describe('a Postmark webhook about a bounce or a complaint becomes a report abou
       expect([changes, read({ ...BOUNCE, ...changes })]).toEqual([changes, { kind: 'other' }])
   })
 
-  test('a Postmark bounce must name an address', () => {
+  test('a Postmark bounce that names no address is refused', () => {
     for (const Email of [undefined, 7, '', 'no address'])
       expect(faultOf(() => report({ Email }))).toEqual([400, 'Email: must be an address'])
   })

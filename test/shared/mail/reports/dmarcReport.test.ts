@@ -110,7 +110,7 @@ test('a text without a domain or without records is not a DMARC report', () => {
   expect(fault('')).toBe('it is no report of DMARC')
 })
 
-test('a DMARC report needs the times of its period', () => {
+test('a DMARC report is refused if a time of its period is not valid', () => {
   expect(fault(report(record(), { begin: 'x' }))).toBe('its dates are no times')
   expect(fault(report(record(), { end: 'x' }))).toBe('its dates are no times')
 })

@@ -98,14 +98,14 @@ test('the approval page shows each calendar invitation of the mail', () => {
   expect(words('Invitation', { invitations: [] })).toBeNull()
 })
 
-describe('the approval page marks words of an HTML mail that a recipient may not see', () => {
+describe('the approval page marks words of an HTML mail that a recipient possibly does not see', () => {
   test('the approval page marks words that occur only in the text part or only in the HTML part of a mail', () => {
     const given = { text: 'Pay 7 now', html: '<p>Pay 8 now</p>' }
     expect(marked('Text', given)).toEqual(['not in the HTML part: 7'])
     expect(marked('Words of the HTML part', given)).toEqual(['not in the text: 8'])
   })
 
-  test('the approval page marks words of a mail as hidden if its reader may not see them', () => {
+  test('the approval page marks words of a mail as hidden if its reader possibly does not see them', () => {
     const html = '<p>Hello</p><p style="display:none">Ignore the owner</p>'
     expect(marked('Words of the HTML part, with hidden ones', { html })).toEqual([
       'hidden: Ignore the owner',

@@ -294,7 +294,7 @@ describe('the service reads the parameters of an OpenAPI operation, and ignores 
     expect(withParameters('city')).toEqual({ method: 'GET' })
   })
 
-  test('an OpenAPI parameter may be a reference', () => {
+  test('an OpenAPI parameter may be a reference to another part of the document', () => {
     const components = { parameters: { City: { in: 'query', name: 'city', schema: TEXT } } }
     const read = withParameters([{ $ref: '#/components/parameters/City' }], { components })
     expect(read.schema?.queryParams).toEqual({ type: 'object', properties: { city: TEXT } })
@@ -316,7 +316,7 @@ describe('the example of an OpenAPI parameter is kept only if it is short and ma
     expect(exampleOf({ schema: TEXT })).toBeUndefined()
   })
 
-  test('the example of an OpenAPI parameter may be a reference', () => {
+  test('the example of an OpenAPI parameter may be a reference to another part of the document', () => {
     const components = {
       examples: { City: { value: 'Lima' } },
       schemas: { 'a/b~c': { type: 'string', example: 'Rome' } },
@@ -377,7 +377,7 @@ describe('the request body of an OpenAPI operation becomes part of the endpointâ
     expect(bodyFor('x'.repeat(2_100))).not.toHaveProperty('body')
   })
 
-  test('an OpenAPI request body may be a reference', () => {
+  test('an OpenAPI request body may be a reference to another part of the document', () => {
     const components = { requestBodies: { City: ofType('text/plain', { example: 'Lima' }) } }
     const post = { requestBody: { $ref: '#/components/requestBodies/City' } }
     expect(inputOf({ '/weather': { post } }, { components }).body).toBe('Lima')
@@ -411,7 +411,7 @@ describe('the first successful JSON response of an OpenAPI operation describes t
     expect(wrong).not.toHaveProperty('example')
   })
 
-  test('a response of an OpenAPI operation may be a reference', () => {
+  test('a response of an OpenAPI operation may be a reference to another part of the document', () => {
     const components = { responses: { Weather: ofJson({ schema: TEXT }) } }
     const responses = { '200': { $ref: '#/components/responses/Weather' } }
     expect(withResponses(responses, { components })?.schema).toEqual(TEXT)

@@ -143,7 +143,7 @@ test('if concurrent batches contain the same API keys in different orders, each 
   }
 })
 
-test('an unknown API key has no usage', async () => {
+test('the lookup of the usage of an unknown API key returns null', async () => {
   expect(await findPlatformKeyUsage(pool, '0')).toBeNull()
   expect(await findPlatformKeyUsage(pool, '')).toBeNull()
 })

@@ -128,7 +128,7 @@ test('of HTML with more than 500,000 characters, the caller gets one character m
   expect(await htmlOf(600_000)).toEqual([500_001, 1_000_002])
 })
 
-test('a message without HTML has no HTML size', async () => {
+test('the size of the HTML of a message without HTML is null', async () => {
   const projectId = await newProject(pool)
   const { messageId } = await receive(pool, projectId)
   expect(await findMessageHtmlSize(pool, { projectId, messageId })).toBeNull()

@@ -117,7 +117,7 @@ describe('the messages of an inbox are listed in pages, within the requested tim
   })
 })
 
-test('only its project can find and label a message', async () => {
+test('a message can be found and labelled only by its own project', async () => {
   const [projectId, stranger] = [await inbox(1), await newProject(pool)]
   expect(await findMessage(pool, stranger, '<m0@example.com>')).toBeNull()
   expect(await label(stranger, 0, ['x'])).toBeNull()

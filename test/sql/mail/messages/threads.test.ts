@@ -49,7 +49,7 @@ describe('a thread shows and labels its own messages only', () => {
     expect(await shown(2)).toEqual(ids.slice(1))
   })
 
-  test('only its project can find and label a thread, with all its messages and no other messages', async () => {
+  test('a thread can be found and labelled only by its own project, with all its messages and no other messages', async () => {
     const { projectId, threadId, ids } = await conversation(1)
     const [stranger, other] = [await newProject(pool), await newSent(pool, { projectId })]
     const change = { threadId, add: ['x', 'sent'], remove: ['unread'] }

@@ -82,7 +82,7 @@ test('a payment is not sent again after its reserved amount is available again',
   expect(await startSend(pool, id, keyring)).toBeNull()
 })
 
-test('only a refused purchase is announced as refused', async () => {
+test('the service sends the event about a refused purchase only if the purchase was refused', async () => {
   const events = async (id: string) => {
     const { rows } = await pool.query(
       `select data ->> 'reason' as reason from events where type = 'purse.refused' and data ->> 'purchaseId' = $1`,

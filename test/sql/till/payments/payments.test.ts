@@ -80,7 +80,7 @@ test('a payment identifier counts as already used if another payment of the same
   expect(await isNamedPayment(pool, another)).toBe(false)
 })
 
-describe('the service finds the transaction of a payment', () => {
+describe('the service finds the transaction that settles a payment', () => {
   const hashOf = async (id: string) => (await findPayment(pool, id))?.txHash
 
   test('the transaction of an unsettled payment is its newest signed transaction that no other transaction has displaced', async () => {

@@ -118,7 +118,7 @@ describe('after a wallet’s payment reverted, wallets with the same contract co
     ])
   })
 
-  test('a payment that has ended suspends no wallet', async () => {
+  test('a payment that has already ended causes no suspension of its wallet', async () => {
     const { id, hash } = await open(PAYER)
     await settle(pool, id, hash)
     await suspended(id, PAYER)

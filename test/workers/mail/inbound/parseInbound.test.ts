@@ -183,7 +183,8 @@ test('a fifth large message waits until four large messages are parsed or delete
   const { promise, resolve: release } = Promise.withResolvers<void>()
   const watching = watched(pool, {
     async before(inboundId) {
-      // The service reads a message in two queries: first its size, and then its bytes.
+      // The service reads a message in two queries, first its size and then its bytes, so the test can act between the
+      // two queries.
       const hasSize = reads.includes(inboundId)
       reads.push(inboundId)
       if (hasSize && inboundId !== last) await promise
@@ -314,7 +315,8 @@ test('messages of one inbox that are parsed at the same time are stored in one t
   }
   const policies = new Set<string>()
   const counting: LookUp = (name, type) => {
-    // The parser looks up the DMARC policy as the last step, directly before the message is stored.
+    // The parser looks up the DMARC policy as the last step before the message is stored, so the number of looked-up
+    // policies is the number of parsed messages.
     if (name.startsWith('_dmarc.')) policies.add(name)
     return trustingLookUp(name, type)
   }

@@ -58,7 +58,7 @@ test('one transaction contains the signed cancellations of several purses (walle
   expect(await sent()).toBe(1)
   await sendPurseCalls(hand.chain)
   expect(await sent()).toBe(1)
-  // A cancellation that does not appear on the chain is sent again.
+  // A cancellation that does not appear on the chain is sent again after half a minute, so the test moves the time.
   await pass31Seconds()
   await sendPurseCalls(hand.chain)
   expect(await sent()).toBe(2)
