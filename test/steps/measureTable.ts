@@ -5,7 +5,7 @@ import { bundleWithSteps } from './bundle.ts'
 import type { Report } from './main.ts'
 import type { Effort } from './measure.ts'
 
-/** Measures in a separate process the readers that `file` exports as `table`. */
+/** Measures in a separate process the readers (functions that read untrusted text) that `file` exports as `table`. */
 export async function measureTable(file: string, table: string, effort: Effort): Promise<Report> {
   const directory = mkdtempSync(join(tmpdir(), 'purser-steps-'))
   try {

@@ -1,6 +1,6 @@
 /**
- * Holds example readers with planted faults that cost more than linear work. The measurement must find every planted
- * fault.
+ * Holds example readers (functions that read untrusted text) with planted faults that cost more than linear work. The
+ * measurement must find every planted fault.
  */
 import type { Reader } from './readers/reader.ts'
 
@@ -65,8 +65,8 @@ export const PLANTED: readonly Reader[] = [
 ]
 
 /**
- * Lists example readers with linear work, although they use costly built-in functions. The measurement must judge each
- * of them as linear.
+ * Lists example readers (functions that read untrusted text) with linear work, although they use costly built-in
+ * functions. The measurement must judge each of them as linear.
  */
 export const LINEAR: readonly Reader[] = [
   plant('one loop after another', (text) => {

@@ -93,31 +93,28 @@ test('the command npm start starts the service, keeps data and keys over a resta
   }
 })
 
-testWhole(
-  'after its process was killed, the service starts again with the same data',
-  async () => {
-    const dataDir = mkdtempSync(join(tmpdir(), 'purser-killed-'))
-    const env = {
-      PORT: String(await freePort()),
-      SMTP_PORT: String(await freePort()),
-      DEVNET_PORT: '0',
-      DATA_DIR: dataDir,
-      LOG_LEVEL: 'warn',
-    }
-    try {
-      const first = startProcess('api/start.ts', env)
-      await printed(first, /Purser is running/)
-      first.child.kill('SIGKILL')
-      await first.exited
-      const second = startProcess('api/start.ts', env)
-      await printed(second, /Purser is running/)
-      second.child.kill('SIGTERM')
-      expect(await second.exited).toBe(0)
-    } finally {
-      rmSync(dataDir, { recursive: true, force: true })
-    }
-  },
-)
+testWhole('after its process was killed, the service starts again with the same data', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'purser-killed-'))
+  const env = {
+    PORT: String(await freePort()),
+    SMTP_PORT: String(await freePort()),
+    DEVNET_PORT: '0',
+    DATA_DIR: dataDir,
+    LOG_LEVEL: 'warn',
+  }
+  try {
+    const first = startProcess('api/start.ts', env)
+    await printed(first, /Purser is running/)
+    first.child.kill('SIGKILL')
+    await first.exited
+    const second = startProcess('api/start.ts', env)
+    await printed(second, /Purser is running/)
+    second.child.kill('SIGTERM')
+    expect(await second.exited).toBe(0)
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
 
 testWhole('npm start forwards SIGTERM, and ends with exit code 0 after the drain', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-npm-'))

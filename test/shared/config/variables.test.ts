@@ -18,7 +18,7 @@ function expectRule(name: Name, message: string, right: string[], wrong: string[
 const NAMED_KEY = `${Buffer.alloc(32, 7).toString('base64')}`
 const HEX_64 = 'a0'.repeat(32)
 
-describe('the service accepts a numeric setting only within its bounds', () => {
+describe('if a setting is a number, the service accepts only a number within the bounds of this setting', () => {
   test.each([
     ['PORT', 0, 65_535, 3000],
     ['HEALTH_PORT', 0, 65_535, undefined],
@@ -61,7 +61,7 @@ describe('the service accepts a numeric setting only within its bounds', () => {
   )
 })
 
-describe('the service accepts only the listed values for a setting that is a choice', () => {
+describe('if a setting is a choice, the service accepts only the listed values', () => {
   test.each([
     [
       'NODE_ENV',
@@ -96,7 +96,7 @@ describe('the service accepts only the listed values for a setting that is a cho
   })
 })
 
-describe('the service accepts only a valid URL for a setting that is a URL', () => {
+describe('if a setting is a URL, the service accepts only a valid URL', () => {
   test.each([
     ['BASE_URL', 'http://a.example', 'https://a.example/b', 'http:// or https://'],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://a.example', 'https://a.example', 'http:// or https://'],
@@ -180,7 +180,7 @@ describe('the service accepts only a valid URL for a setting that is a URL', () 
   )
 })
 
-describe('the service accepts only a valid host name for a setting that is a host name', () => {
+describe('if a setting is a host name, the service accepts only a valid host name', () => {
   test.each(['MAIL_DOMAIN', 'MAIL_HOSTNAME'] as const)(
     'the host name in %s must be a domain, and is converted to lower case',
     (name) => {
@@ -202,7 +202,7 @@ describe('the service accepts only a valid host name for a setting that is a hos
   })
 })
 
-describe('the service accepts only IP addresses for a setting that lists IP addresses', () => {
+describe('if a setting is a list of IP addresses, the service accepts nothing but IP addresses', () => {
   test('the list of proxy addresses may contain CIDR ranges', () => {
     expectRule(
       'TRUSTED_PROXIES',
@@ -228,7 +228,7 @@ describe('the service accepts only IP addresses for a setting that lists IP addr
   })
 })
 
-describe('the service accepts only a key in the right format for a setting that is a key', () => {
+describe('if a setting is a key, the service accepts only a key in the right format', () => {
   test.each([
     ['RECEIPT_SIGNING_KEYS', 'an Ed25519 seed'],
     ['MASTER_KEYS', 'a key'],
@@ -283,7 +283,7 @@ describe('the service accepts only a key in the right format for a setting that 
   })
 })
 
-describe('the service accepts only a text in the right format for a setting that is a text', () => {
+describe('if a setting is a text, the service accepts only a text in the right format', () => {
   test.each(['WALLET_FACTORIES', 'DENIED_PAYEES'] as const)(
     'the setting %s is a list of addresses',
     (name) => {

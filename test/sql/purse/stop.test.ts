@@ -146,7 +146,7 @@ describe('a worker claims each signed cancellation of a payment once, and again 
     expect(await take()).toEqual([])
   })
 
-  test('a worker claims cancellations that were never sent before those that were sent, up to the limit', async () => {
+  test('a worker claims cancellations that were never sent before those that were sent, and only as many as it requests', async () => {
     const { ids, take } = await stoppedWith(3)
     await age(ids[0]!, 40)
     expect((await take(2)).toSorted()).toEqual([ids[1]!, ids[2]!].toSorted())

@@ -110,7 +110,7 @@ export async function startHandTill(): Promise<HandTill> {
     async reconcile(memory, times = 1) {
       for (let n = 0; n < times; n++) {
         // The test reads the block directly from the node, because the simulated faults of the proxy must affect only
-        // the requests of the reconciler.
+        // the requests of the code that corrects payments.
         const { number, hash, parentHash, timestamp, baseFeePerGas } = await client.getBlock()
         const block = { number, hash, parentHash, timestamp, baseFeePerGas: baseFeePerGas ?? 0n }
         if (block.number >= chain.head.number) chain.head = block

@@ -61,7 +61,7 @@ const untilNoJob = ({ database }: TestService) =>
 
 for (const moment of MOMENTS) {
   testWhole(
-    `parse: if the database connection is cut ${moment} any round trip, a message arrives once`,
+    `if the database connection is cut ${moment} any round trip of the job that parses mail, a message arrives once`,
     async () => {
       const { service, proxy } = await startCuttable({ pools: ['inbound'] })
       await using _ = service
@@ -109,7 +109,7 @@ for (const moment of MOMENTS) {
   })
 
   testWhole(
-    `invites: if the database connection is cut ${moment} any round trip, an event is applied once`,
+    `if the database connection is cut ${moment} any round trip of the job that reads invitations, an event is applied once`,
     async () => {
       const { service, proxy } = await startCuttable({ pools: ['inbound', 'outbound'] })
       await using _ = service
@@ -179,7 +179,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `approve: if the database connection is cut ${moment} any round trip, a waiting mail is announced, notified and expired once`,
+    `if the database connection is cut ${moment} any round trip of an approval job, a waiting mail is announced, notified and expired once`,
     async () => {
       await using sink = await startSink()
       const { service, proxy } = await startCuttable({
@@ -232,7 +232,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `deliver: if the database connection is cut ${moment} any round trip, a receiver gets an event once`,
+    `if the database connection is cut ${moment} any round trip of the job that delivers webhooks, a receiver gets an event once`,
     async () => {
       await using receiver = await startReceiver()
       const { service, proxy } = await startCuttable({
@@ -258,7 +258,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `use: if the database connection is cut ${moment} any round trip, a server gets a request with a secret at most once`,
+    `if the database connection is cut ${moment} any round trip of a request with a secret, a server gets the request at most once`,
     async () => {
       const got: string[] = []
       const certificate = newCertificate('bank.example')
@@ -297,7 +297,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `verify: if the database connection is cut ${moment} any round trip, a domain and an endpoint get their verdicts`,
+    `if the database connection is cut ${moment} any round trip of a verification, a domain and an endpoint get their verdicts`,
     async () => {
       await using receiver = await startReceiver(status(402, CHALLENGE))
       const { service, proxy } = await startCuttable({
@@ -327,7 +327,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `trial: if the database connection is cut ${moment} any round trip, the trial (test purchase) of an endpoint reaches its server`,
+    `if the database connection is cut ${moment} any round trip of a trial (test purchase), the trial reaches the server of its endpoint`,
     async () => {
       await using receiver = await startReceiver(status(402, CHALLENGE))
       const { service, proxy } = await startCuttable({
@@ -355,7 +355,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `client document: if the database connection is cut ${moment} any round trip, a document at a private address is refused`,
+    `if the database connection is cut ${moment} any round trip of the fetch of an OAuth client document, a document at a private address is refused`,
     async () => {
       const { service, proxy } = await startCuttable({ smtp: false, pools: ['webhooks'] })
       await using _ = service
@@ -374,7 +374,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `examine: if the database connection is cut ${moment} any round trip, a report gets each section once`,
+    `if the database connection is cut ${moment} any round trip of a health check, the health report gets each section once`,
     async () => {
       const { service, proxy } = await startCuttable({
         smtp: false,
@@ -404,7 +404,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `purge: if the database connection is cut ${moment} any round trip, a deleted project loses its messages`,
+    `if the database connection is cut ${moment} any round trip of the purge, a deleted project loses its messages`,
     async () => {
       const { service, proxy } = await startCuttable({ smtp: false, pools: ['inbound'] })
       await using _ = service
@@ -431,7 +431,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `fail: if the database connection is cut ${moment} any round trip, a task that throws an error runs again`,
+    `if the database connection is cut ${moment} any round trip of a failing job, a task that throws an error runs again`,
     async () => {
       const { proxy, through } = proxyThrough()
       let running = 0

@@ -151,7 +151,7 @@ describe('each message of an inbox has a unique Message-ID', () => {
     ])
   })
 
-  test('if two messages with the same Message-ID arrive at the same time, only one of them keeps it', async () => {
+  test('if two messages with the same Message-ID arrive at the same time, only one of them keeps this Message-ID', async () => {
     const projectId = await newProject(pool)
     const ids = [
       await takeIn(pool, [projectId], rawMail({ id: 'z@example.com' })),

@@ -413,7 +413,7 @@ async function forwarded(message: string): Promise<string> {
   return chain + message
 }
 
-test('the header of a signed mail is enough to find all DNS answers that the whole mail needs', async () => {
+test('with only the header of a signed mail, the service can make all DNS queries that the whole mail needs', async () => {
   const whole = await signed(write('ada@honest.test', '', 'word '.repeat(1_000)))
   const header = whole.slice(0, whole.indexOf('\r\n\r\n') + 4)
   const asked: string[] = []

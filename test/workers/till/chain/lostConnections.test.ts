@@ -59,7 +59,7 @@ for (const moment of some(MOMENTS)) {
     ['settle', () => payer.address],
     ['check', () => wallet],
   ] as const) {
-    test(`job ${task}: if the database connection is cut ${moment} any round trip, a payment grants access for only one transaction`, async () => {
+    test(`if the database connection is cut ${moment} any round trip of the job ${task}, a payment grants access for only one transaction`, async () => {
       const cuts = await cutEveryRoundTrip(proxy, moment, async () => {
         const before = await sentByGasWallet()
         const { header } = await pay({ from: from() })

@@ -123,7 +123,7 @@ describe('a payment is refused if its authorization was used before the claim (s
   })
 })
 
-describe('a used authorization is refused even if a node that is behind let the service sign a transaction', () => {
+describe('a payment whose authorization was used before is refused, even if the service has signed a transaction because a node lagged behind', () => {
   for (const blocks of [1, 8]) {
     test(`an authorization that another service used ${blocks} block(s) before the claim (storing) of its payment is refused`, async () => {
       const payment = await pay()
