@@ -37,7 +37,7 @@ export const OPERATIONS = {
 ${routes.join('\n')}
 } as const
 
-/** Maps each operation to the types of its input and its result. */
+/** The input and the result of each operation. */
 export type Operations = {
 ${types.join('\n')}
 }
