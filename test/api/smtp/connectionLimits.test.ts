@@ -60,7 +60,7 @@ test('once the inbox of a mail service’s connection is known, the connection c
   expect(limits.count()).toBe(6)
 })
 
-test('a closed connection is not counted again when its inbox becomes known', () => {
+test('a closed SMTP connection is not counted again for its inbox when this inbox becomes known later', () => {
   const limits = new ConnectionLimits({ max: 2, perAddressMax: 2 })
   const left = limits.enter('192.0.2.1', never)!
   limits.leave(left)

@@ -63,7 +63,8 @@ let stop = () => {}
 afterEach(() => stop())
 
 /**
- * Simulates a group of the first `count` payments, and returns the numbers of the payments in each part of the result.
+ * Simulates a payment group of the first `count` payments, and returns the numbers of the payments in each part of the
+ * result.
  */
 async function divide(count: number, { on, coded = [], hasMulticall = true }: Scene) {
   const asked: [Block, number[]][] = []
@@ -104,7 +105,7 @@ test('the simulation of a payment group keeps the payments that succeed together
   })
 })
 
-test('a group simulation separates payments whose payers have contract code, and simulates the others again without them', async () => {
+test('the simulation of a payment group separates payments whose payers have contract code, and simulates the others again without them', async () => {
   const on = { latest: ['passes', 'passes', 'passes', 'poor'] } as const
   expect(await divide(4, { on: { latest: [...on.latest] }, coded: [1] })).toEqual({
     parts: [[0, 2], [1], [3]],

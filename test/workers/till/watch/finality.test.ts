@@ -219,7 +219,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     expect(await Promise.all(ids.map(stateOf))).toEqual(['settled', 'verified'])
   })
 
-  test('if another settlement is missing for the first time, the watch still suspects a reorganisation', async () => {
+  test('if another settlement is missing for the first time, the watch for reorganisations still suspects a reorganisation', async () => {
     const [first, second] = [await newSettled(pool), await newSettled(pool)]
     await mine(second.txHash, [second.id])
     memory.suspicious = true
@@ -308,7 +308,7 @@ describe('a settlement becomes final when its block is final', () => {
     expect([await hasFinality(gone.ids[0]!), await hasFinality(later.id)]).toEqual([false, true])
   })
 
-  test('if a settlement becomes final, this does not end an earlier suspicion of a reorganisation', async () => {
+  test('if one settlement becomes final, the watch for reorganisations still suspects the reorganisation that an earlier check suspected', async () => {
     setFinal(8n)
     const { id, txHash } = await newSettled(pool)
     await mine(txHash, [id])
