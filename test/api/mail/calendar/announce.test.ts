@@ -229,9 +229,8 @@ test.each(['rejects', 'withdraws', 'deletes'])(
   },
 )
 
-test('if the owner rejects two changes of an event in their order, the next mail about the event contains neither of the two changes', async () => {
-  const agent = await heldAgent(service)
-  const guest = await service.newAgent()
+/** Announces an event, changes its summary twice, and returns its uid and both changes, which wait for the owner. */
+async function changeTwice(agent: Agent, guest: Agent) {
   const first = await sendMail(agent, { to: [guest.address], event: EVENT })
   await decide(agent, first.messageId, 'approve')
   await untilCalendar(agent, 'the approved event', ({ length }) => length === 1)
@@ -250,7 +249,7 @@ async function expectFirstSummary(agent: Agent, guest: Agent, uid: string) {
   expect(cancelled.invites[0]).toMatchObject({ uid, summary: EVENT.summary })
 }
 
-test('if the owner rejects two changes of an event in their order, the next mail about the event contains neither', async () => {
+test('if the owner rejects two changes of an event in their order, the next mail about the event contains neither of the two changes', async () => {
   const agent = await heldAgent(service)
   const guest = await service.newAgent()
   const { uid, changes } = await changeTwice(agent, guest)
@@ -258,7 +257,7 @@ test('if the owner rejects two changes of an event in their order, the next mail
   await expectFirstSummary(agent, guest, uid)
 })
 
-test('if two changes of an event end at the same time, the next mail about the event contains neither', async () => {
+test('if two changes of an event end at the same time, the next mail about the event contains neither of the two changes', async () => {
   const agent = await heldAgent(service)
   const guest = await service.newAgent()
   const { uid, changes } = await changeTwice(agent, guest)
