@@ -65,8 +65,8 @@ export function createBatcher<Item, Result>(options: {
   }
 
   /**
-   * Sorts the waiting items by their rank in the queue. @returns the number of sorted items that may run in one SQL
-   * statement.
+   * Sorts the waiting items by their rank in the queue. @returns how many items, from the first one on, may be processed
+   * in one SQL statement.
    */
   const sortByRank = (): number => {
     const { batchMax, rank } = options

@@ -184,8 +184,8 @@ const RULE_PARTS = new Set(
 )
 
 /**
- * Tells whether a sent invitation may have a recurrence rule (RFC 5545 §3.3.10). Each part may occur only once in the
- * rule. The function refuses rules for each second, minute or hour.
+ * Tells whether a sent invitation may have this recurrence rule (RFC 5545 §3.3.10). Each part may occur only once in
+ * the rule. The function refuses rules that repeat every second, minute or hour.
  */
 export function isRule(text: string): boolean {
   const pairs = text.split(';').map((pair) => PAIR.exec(pair))

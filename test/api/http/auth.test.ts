@@ -172,7 +172,7 @@ test('the service refuses a request if its API key is replaced or loses the scop
   }
 })
 
-test('a request of the console is refused if its session ends or its person loses the role while its body arrives', async () => {
+test('a console request is refused if its session ends or the signed-in person loses the required role while the body of the request arrives', async () => {
   const agent = await service.newAgent()
   for (const [sql, status] of [
     ['delete from console_sessions where person_id = $1', 401],

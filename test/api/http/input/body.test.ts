@@ -69,7 +69,7 @@ describe('the service reads a JSON body in a request, and refuses a body that is
     expect(await readJson(requestOf(chunksOf('{"a"', ':1', '}')), LIMIT)).toEqual({ a: 1 })
   })
 
-  test('an empty body counts as no body with every media type', async () => {
+  test('for every media type, an empty body counts as a missing body', async () => {
     for (const body of [() => null, () => '', () => chunksOf()]) {
       for (const type of ['application/json', 'text/plain', null]) {
         expect(await readJson(requestOf(body(), { type }), LIMIT)).toBeUndefined()

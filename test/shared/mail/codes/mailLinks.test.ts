@@ -202,7 +202,7 @@ describe('the words after a link in HTML may show that it ends mail (unsubscribe
 describe('a link that undoes a registration or a request does not have the purpose of a confirmation', () => {
   const words = 'Confirm your registration:'
 
-  test('if neither the link’s words nor its whole path name a purpose, a last path part such as cancel decides', () => {
+  test('if neither the words nor the whole path of a link name a purpose, the last part of the path (for example cancel) decides the purpose', () => {
     expect(purposeOfBare(`${words} ${personal('/register/confirm')}`)).toBe('verify')
     expect(purposeOfBare(`${words} ${personal('/register/cancel')}`)).toBe('other')
     expect(purposeOfBare(`${words} ${personal('/register/cancelled')}`)).toBe('verify')

@@ -226,7 +226,7 @@ describe('if the project’s own answers to an invitation arrive in another orde
     invite({ method: 'REPLY', attendees: guest(state, INBOX), ...changes })
   const at = (second: number) => `2031-01-01T00:00:0${second}.000Z`
 
-  test('an older answer does not replace a newer answer, and a newer answer replaces it', async () => {
+  test('a newer answer replaces an older answer, but an older answer never replaces a newer answer', async () => {
     const { take, send, events, instances } = await newCalendar()
     await take(invite())
     expect(await send(own('declined', { stamp: at(2) }))).toBe('answered')

@@ -125,7 +125,7 @@ describe('each message of an inbox has a unique Message-ID', () => {
     expect(await idsOf(one)).toEqual(['<x@example.com>', '<x.1@example.com>', '<x.2@example.com>'])
   })
 
-  test('if many messages share a Message-ID, the next message gets a random number in its Message-ID after eight attempts', async () => {
+  test('if eight attempts find no unused Message-ID for a message, the service adds a random number to its Message-ID', async () => {
     const projectId = await newProject(pool)
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)

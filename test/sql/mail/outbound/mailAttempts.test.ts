@@ -205,7 +205,7 @@ describe('the result for some recipients of an attempt is recorded before the at
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.failed'])
   })
 
-  test('the record of a sending attempt delivers the mail once to each active inbox of the service', async () => {
+  test('when the service records a sending attempt, it delivers the mail once to each recipient that is an active inbox of the service', async () => {
     const sent = await newSent(pool)
     const [inbox, deleted] = [await newProject(pool), await newProject(pool)]
     const localInboxes = [await addressOf(pool, inbox), await addressOf(pool, deleted)]

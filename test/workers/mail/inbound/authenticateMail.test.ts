@@ -79,8 +79,8 @@ const signed = async (
 ): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem, ...options }
-  // Without signTime, the DKIM signer reads the clock twice, and the second may change in between. This previously made
-  // 1 of 1,500 signatures invalid.
+  // Without signTime, the DKIM signer reads the clock twice, and a new second may begin between the two readings. This
+  // previously made 1 of 1,500 signatures invalid.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, {
     ...{ ...key, signTime, signatureData: [key] },

@@ -101,7 +101,7 @@ describe('the transaction of a single payment settles the payment when a block c
   })
 })
 
-describe('the transaction of a payment group settles the payments whose transfers are in the block', () => {
+describe('a transaction that pays a group of payments settles only the payments whose transfers are in its block', () => {
   test('the transaction of a payment group settles its payments, and a payment without a transfer later gets a separate transaction', async () => {
     const { ids, open } = await stored(3)
     await mine(open, ids.slice(1))

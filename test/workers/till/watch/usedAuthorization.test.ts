@@ -80,7 +80,7 @@ describe('a payment is refused if its authorization was used before the claim (s
     })
   }
 
-  test('if the node lacks the chain’s state at the claim of a payment, a later attempt finds the event of an earlier use and refuses the payment', async () => {
+  test('if the node lacks the chain’s state at the claim of a payment, a later attempt finds the event of the earlier use of the authorization, and refuses the payment', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     // A node on a busy machine needs more than the ten seconds that one request may take to mine 2,500 blocks, so the

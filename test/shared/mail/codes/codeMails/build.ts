@@ -134,7 +134,7 @@ export const coded = (sentence: string, code: string): string => sentence.replac
 export const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** Returns the web address of the invented service. */
+/** Returns the web address of the invented service that the test mails come from. */
 export const site = ({ name }: Voice) => `https://${name.replace('.', '-')}.example`
 
 const isRightToLeft = ({ language }: Voice) => language === 'ar'
