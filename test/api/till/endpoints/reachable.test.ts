@@ -100,6 +100,17 @@ describe('a seller gets an x402 challenge only for an endpoint that is active an
     expect(await answer).toMatch(REFUSED)
   })
 
+  test('the check of an unreachable endpoint starts even if the timer of the wait ends before the database’s clock allows the next check', async () => {
+    await set(`${UNREACHABLE}, check_provoked_at = ${ago(1_000)}`)
+    const answer = check('unreachable')
+    // The request reads this time within these queries, and then waits for the rest of the pause.
+    for (let n = 0; n < 20; n++) await findEndpointCheck(pool, id)
+    await set(`check_provoked_at = check_provoked_at + interval '100 milliseconds'`)
+    await waitFor('the check', queued)
+    await set(VERIFIED)
+    expect(await answer).toBe('reachable')
+  })
+
   test('a request for an x402 challenge waits at most five seconds for a check that has not started', async () => {
     await set(`${UNREACHABLE}, check_queued_at = ${ago(5_200)}`)
     expect(await check('unreachable')).toMatch(REFUSED)
