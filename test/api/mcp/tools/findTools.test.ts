@@ -37,6 +37,10 @@ test('the MCP search tool finds the same messages as REST, with highlights', asy
   expect(found).toMatchObject({ ...rest, untrusted: true })
   expect(found.messages[0].highlights.subject[0].ranges).toEqual([[0, 7]])
   expect((await callTool(mcp, 'mail.search', { q: 'nothing' })).count).toBe(0)
+  const shown = async (words: string) =>
+    textOf(await mcp.callTool({ name: 'mail.search', arguments: { q: words } }))
+  expect(await shown('invoice')).toMatch(/^1 messages found[\s\S]*ada@example\.com[\s\S]*Invoice/)
+  expect(await shown('nothing')).toBe('0 messages found, newest first.')
   expect(await failTool(mcp, 'mail.search', { q: '-only' })).toContain(
     'q must hold at least one word',
   )
