@@ -8,6 +8,7 @@ import { addApprovalLink } from '../../../sql/account/approvalLinks.ts'
 import { masterKeys } from '../../../sql/keyring/keyring.ts'
 import { whileFailing } from '../../support/database/failingStatements.ts'
 import { decideByLink } from '../../support/mail/held.ts'
+import { connectMcp, textOf } from '../../support/mcp.ts'
 import {
   type Buyer,
   newBuyer,
@@ -71,6 +72,15 @@ async function linkOf(approvalId: string): Promise<string> {
 
 const approve = (approvalId: string, sha256: string) =>
   till.service.platform.post(`${base}/${approvalId}/approve`, { sha256 })
+
+test('over MCP, an agent is told that the owner decides about a purchase, and how to read the purchase later', async () => {
+  await using mcp = await connectMcp(till.service.url, buyer.key)
+  const args = { url: seller.url, maxAmount: '0.01', idempotencyKey: 'waits' }
+  const result = await mcp.callTool({ name: 'purse.pay', arguments: args })
+  expect(textOf(result)).toMatch(
+    /: waiting[\s\S]*The owner decides about it\.\nRead it with purse\.status: purchaseId \S+\.\n/,
+  )
+})
 
 test('after the owner approves a purchase, the service asks the seller for a new offer and pays once', async () => {
   const { asked, purchaseId } = await ask({ method: 'POST', body: { city: 'Berlin' } })

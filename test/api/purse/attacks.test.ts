@@ -67,6 +67,7 @@ test('over MCP, text from a seller reaches an agent only as data between delimit
   const [before, inside, after] = text.split(/^.*SELLER.*$/m)
   expect(inside).toContain(prompt)
   expect(before + after!).not.toContain('Ignore')
+  expect(before).not.toContain('The owner decides')
 })
 
 testWhole(

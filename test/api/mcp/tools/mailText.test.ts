@@ -19,3 +19,18 @@ test.each([
   const page = { filename: 'a.pdf', contentType: 'application/pdf', state, reason }
   expect(attachmentText({ ...page, chars: 0, omitted: ['images'], text: null } as never)).toBe(text)
 })
+
+test('the result for a part of an attachment’s text names the offset of the next part, if there is one', () => {
+  const page = {
+    filename: 'a.txt',
+    contentType: 'text/plain',
+    state: 'ready',
+    chars: 9,
+    omitted: [],
+  }
+  const shown = (part: object) => attachmentText({ ...page, ...part } as never)
+  expect(shown({ text: 'five ', nextOffset: 5 })).toBe(
+    'a.txt (text/plain), 9 characters\n\nfive \n\n(9 characters in all; go on at offset 5)',
+  )
+  expect(shown({ text: 'all of it' })).toBe('a.txt (text/plain), 9 characters\n\nall of it')
+})
