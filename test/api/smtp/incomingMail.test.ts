@@ -2,7 +2,7 @@
  * Tests the limits on the disk space for incomplete large mails, and that a new network also gets some of the space.
  */
 import { afterEach, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OpenConnection } from '../../../api/smtp/connectionLimits.ts'
@@ -104,6 +104,15 @@ test('a large mail that arrives in parts is complete and in the right order when
   for (const part of parts) expect(await mail.write(part)).toBe(true)
   const whole = Buffer.concat([Buffer.alloc(MB / 32, 'a'), ...parts])
   expect((await mail.bytes()).equals(whole)).toBe(true)
+})
+
+test('a large mail whose file was cut off is not read', async () => {
+  const { begin } = mails()
+  const { mail } = await begin('a', '10.0.1.1', 1)
+  const path = join(folders.at(-1)!, `incoming-${process.pid}`, '1')
+  truncateSync(path, MB / 2)
+  const late = Bun.sleep(5_000).then(() => 'late')
+  await expect(Promise.race([mail.bytes(), late])).rejects.toThrow('is cut off')
 })
 
 test('a listener deletes the incomplete mails of listeners that no longer run, and keeps those of running listeners', () => {

@@ -1,6 +1,8 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { Spool } from '../../../api/smtp/spool/spool.ts'
+import { handOver, INBOUND_ENV, signedRequest } from '../../support/mail/signedMail.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { startTestService, waitForMessages } from '../../support/service.ts'
 
@@ -37,4 +39,28 @@ test('if the disk fails, the SMTP client gets a temporary error reply that names
   expect(await deliver()).toBe('451 4.3.0 Something went wrong, try again later')
   mkdirSync(folder)
   expect(await deliver()).toStartWith('250')
+})
+
+test('while the disk is full, mail over SMTP and over HTTP gets a temporary error', async () => {
+  await using service = await startTestService({ workers: false, env: INBOUND_ENV })
+  const agent = await service.newAgent()
+  const { port, httpPort } = service.smtp!
+  const ways = async () => {
+    await using talk = await talkSmtp(port)
+    const mailFrom = await talk.say('MAIL FROM:<ada@example.com>')
+    const { status } = await handOver(httpPort!, signedRequest({ to: [agent.address] }))
+    return [mailFrom, status]
+  }
+  const room = spyOn(Spool.prototype, 'hasRoom').mockReturnValue(false)
+  try {
+    expect(await ways()).toEqual(['452 4.3.1 Insufficient system storage', 503])
+    // The disk has room for the reserve, but not for the bytes of the next mail.
+    room.mockImplementation((bytes = 0) => bytes === 0)
+    expect(await ways()).toEqual([expect.stringMatching(/^250/), 503])
+    const refused = await deliverRaw(port, agent.address, 'Subject: x\n\nx\n')
+    expect(refused).toBe('452 4.3.1 Insufficient system storage')
+  } finally {
+    room.mockRestore()
+  }
+  expect(await ways()).toEqual([expect.stringMatching(/^250/), 200])
 })

@@ -59,3 +59,11 @@ test('an address is refused if its quoted local part contains characters that ar
     expect([to, status]).toEqual([to, 400])
   }
 })
+
+test('a path with a quoted local part is refused if a parameter after it is malformed', async () => {
+  await using talk = await talkSmtp(service.smtp!.port)
+  const plain = await talk.say('MAIL FROM:<a@example.com> ENVID=a+0Db')
+  expect(plain).toStartWith('501')
+  expect(await talk.say(`MAIL FROM:<${JOHN}> ENVID=a+0Db`)).toBe(plain)
+  expect(await talk.say(`MAIL FROM:<${JOHN}>`)).toStartWith('250')
+})

@@ -400,9 +400,13 @@ test('over HTTP/2, a payment for a request with one body buys no content for ano
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const client = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  const ask = async (payment: string, topic: string | null) => {
-    const method = topic === null ? 'GET' : 'POST'
-    const stream = client.request({ ':method': method, ':path': '/joke', 'x-payment': payment })
+  const ask = async (
+    payment: string,
+    topic: string | null,
+    method = topic === null ? 'GET' : 'POST',
+  ) => {
+    const headers = { ':method': method, ':path': '/joke', 'x-payment': payment }
+    const stream = client.request(headers, { endStream: topic === null })
     stream.end(topic === null ? undefined : JSON.stringify({ topic }))
     return await new Response(stream as never).text()
   }
@@ -413,6 +417,9 @@ test('over HTTP/2, a payment for a request with one body buys no content for ano
     expect(await ask(payment, 'cats')).toBe('content for cats')
     const other = newPaymentHeader()
     for (let n = 0; n < 2; n++) expect(await ask(other, null)).toBe('content for visit 1')
+    const third = newPaymentHeader()
+    expect(await ask(third, 'cats', 'GET')).toBe('content for cats')
+    expect(JSON.parse(await ask(third, 'dogs', 'GET')).error).toBe('duplicate_settlement')
   } finally {
     client.close()
     server.close()

@@ -338,6 +338,8 @@ test('if the program of the seller contains a bug, the paywall throws the origin
       .ask({ amount: 1n }, null)
       .catch((error) => error),
   ).toBeInstanceOf(TypeError)
+  const paid = open({ amount: 1n as never }).ask(newPaymentHeader(), null)
+  expect(await paid.catch((error) => error)).toBeInstanceOf(TypeError)
 })
 
 test('a request whose payment the service cannot read gets a payment offer, and no error about a misconfigured paywall', async () => {

@@ -85,6 +85,12 @@ test('if several requests with long bodies arrive at once with the same payment,
   expect(shop.served).toBe(1)
 })
 
+test('long requests with payments that nobody can read never share an idempotency key', async () => {
+  const shop = open(() => new Response('later', { status: 503 }))
+  for (const payment of ['a', 'b', 'b']) expect((await shop.ask(payment))[0]).not.toBe(200)
+  expect(new Set(shop.service.keys()).size).toBe(3)
+})
+
 test('after the service has refused a payment, a repeated request with a long body gets a new idempotency key', async () => {
   const shop = open(() => new Response('ha'))
   const payment = newPaymentHeader()

@@ -156,6 +156,33 @@ test('a large webhook of Postmark that arrives slowly delays no other large webh
   await waitFor('the end of the unfinished body', async () => readdirSync(folder).length === 0)
 })
 
+test('a webhook of Postmark is refused if its body or its mail is too large, or if its share of the disk is used up', async () => {
+  const { url, headers, textOf } = await postmarkHook((await service.newAgent()).address)
+  const keys = new InboundKeys(service.database.pool, service.config.smtp.http!.secrets)
+  let written = 0
+  const held = (hasRoom: boolean) => ({
+    async write(chunk: Buffer) {
+      written += chunk.length
+      return hasRoom
+    },
+    bytes: async () => Buffer.alloc(0),
+    async discard() {},
+  })
+  const read = (megabytes: number, hasRoom: boolean) => {
+    const body = (async function* () {
+      for (let n = 0; n < megabytes; n++) yield Buffer.alloc(1024 * 1024)
+    })()
+    const request = { url: url.href, headers: new Headers(headers), body, countAs() {} }
+    return createPostmark()({ ...request, hold: () => held(hasRoom) }, url.pathname, keys)
+  }
+  await expect(read(100, true)).rejects.toMatchObject({ responseCode: 552 })
+  expect(written).toBe(70 * 1024 * 1024)
+  await expect(read(2, false)).rejects.toMatchObject({ responseCode: 452 })
+  expect(written).toBe(71 * 1024 * 1024)
+  const body = textOf('huge', 'x'.repeat(35 * 1024 * 1024))
+  expect((await handOver(port, { method: 'POST', body, headers }, url.pathname)).status).toBe(413)
+})
+
 test('large webhooks of Postmark are read one at a time, and a small webhook does not wait for them', async () => {
   const adapter = createPostmark()
   const { url, headers, textOf } = await postmarkHook('someone@mail.test')

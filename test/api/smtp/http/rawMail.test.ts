@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { AddressBook } from '../../../../api/smtp/addressBook.ts'
 import {
   handOver,
   INBOUND_ENV,
@@ -160,6 +161,20 @@ test('mail over HTTP may have any envelope sender that SMTP accepts, such as a f
     [own.project.id],
   )
   expect(rows.map((row) => row.envelope_from)).toEqual(senders.flatMap((from) => [from, from]))
+})
+
+test('if the lookup of a recipient fails, the HTTP delivery gets status 503, so that the mail service sends the mail again', async () => {
+  const find = spyOn(AddressBook.prototype, 'find').mockRejectedValue(new Error('broken'))
+  const { status } = await send({ to: [agent.address] }).finally(() => find.mockRestore())
+  expect(status).toBe(503)
+})
+
+test('an HTTP delivery without a body is a mail without content', async () => {
+  const own = await service.newAgent()
+  const { body: _, ...request } = signedRequest({ to: [own.address], mail: '' })
+  const { status, body } = await handOver(port, request)
+  expect([status, body.accepted]).toEqual([200, [own.address]])
+  await waitForMessages(own, 1)
 })
 
 test('the response to an HTTP delivery lists accepted and unknown recipients, and has status 404 if no recipient is known', async () => {

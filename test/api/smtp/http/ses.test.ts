@@ -154,6 +154,8 @@ test('SES mail is read from its S3 bucket; a missing object or unreachable bucke
   for (const wrong of [action('other/large'), action('purser/large', 'secrets')]) {
     expect((await post(sns(received('', wrong)))).status).toBe(400)
   }
+  await bucket.store.put('huge', Buffer.alloc(35 * 1024 * 1024 + 1))
+  expect((await post(sns(received('', action('purser/huge'))))).status).toBe(413)
   await bucket.proxy.cut()
   const away = await post(sns(received('', action('purser/large'))))
   expect([away.status, away.headers.get('retry-after')]).toEqual([503, '30'])
@@ -263,6 +265,12 @@ test('if the certificate URL of SNS returns something else, the service does not
 test('a notification that is neither a mail nor a bounce is accepted without effect', async () => {
   const { status, body } = await post(sns({ notificationType: 'Delivery', mail: { source: 'a' } }))
   expect([status, body]).toEqual([200, { recorded: false }])
+})
+
+test('a path beside the one for SES does not exist', async () => {
+  const request = { method: 'POST', body: sns({ notificationType: 'Received' }) }
+  const { status } = await handOver(service.smtp!.httpPort!, request, '/v0/inbound/ses2')
+  expect(status).toBe(404)
 })
 
 test('an error page of SNS does not count as a certificate', async () => {

@@ -8,6 +8,7 @@ import { Mover } from '../../../../api/smtp/spool/mover.ts'
 import { Spool, type SpooledSize } from '../../../../api/smtp/spool/spool.ts'
 import { SpoolTurns } from '../../../../api/smtp/spool/spoolTurns.ts'
 import { Costs } from '../../../../shared/fair/costs.ts'
+import { createPool } from '../../../../sql/db.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
 import { addressOf } from '../../../support/mail/mailRows.ts'
@@ -181,6 +182,21 @@ test('if PostgreSQL refuses one spooled mail, all other mails of its batch move 
   // The error in the log names the mail once, and contains no part of the mail.
   expect(errors).toEqual([{ sourceKey: 'no UUID', code: '22P02' }])
   await spool.close()
+})
+
+test('the mover stops while the database is away, and the spool keeps its mails', async () => {
+  const pool = createPool({ url: 'postgres://nobody@127.0.0.1:1/purser', size: 1, name: 'mover' })
+  const spool = new Spool(folder)
+  await spool.accept(mail('One'))
+  const attempt = Promise.withResolvers<void>()
+  const log = { ...silentLog, warn: () => attempt.resolve() } as unknown as typeof silentLog
+  const mover = new Mover({ spool, pool, blobs: noBlobs, log })
+  await attempt.promise
+  const late = Bun.sleep(10_000).then(() => 'late')
+  expect(await Promise.race([mover.stop(), late])).toBeUndefined()
+  expect(spool.depth().count).toBe(1)
+  await spool.close()
+  await pool.end()
 })
 
 test('if the database has refused a mail, the mover (from the spool to the database) tries this mail again after ten minutes', async () => {

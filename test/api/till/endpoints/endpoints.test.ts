@@ -227,6 +227,9 @@ describe('a seller can change and delete only an existing endpoint of its own pr
     const { endpointId } = (await put(owner)).body
     expect((await owner.delete(`${PATH}/${endpointId}`)).status).toBe(204)
     expect((await owner.delete(`${PATH}/${endpointId}`)).status).toBe(404)
+    for (const change of [{ priceUsdc: '2' }, { tags: ['weather'] }]) {
+      expect((await owner.patch(`${PATH}/${endpointId}`, change)).status).toBe(404)
+    }
     expect(await owner.get(`${PATH}/${endpointId}`)).toMatchObject({
       status: 404,
       body: { message: 'Endpoint not found' },

@@ -8,6 +8,7 @@ import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import { failPayment } from '../../../../sql/till/settle/settlements.ts'
 import { recordHead } from '../../../../sql/till/watch/chainStatus.ts'
 import { changeProject } from '../../../support/changeProject.ts'
+import { whileFailing } from '../../../support/database/failingStatements.ts'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
 import { NETWORK, payloadV2, requirementV2 } from '../../../support/till/headers/x402v2.ts'
 import {
@@ -296,6 +297,16 @@ describe('a project without payments or without a known chain cannot sell over t
       ...{ success: false, errorReason: 'invalid_payment_requirements', errorMessage: message },
       ...{ transaction: '', network: '', payer: payer.address },
     })
+  })
+
+  test('while the database is away, the facilitator answers with status 503 and calls no payment invalid', async () => {
+    const good = faceV1(await pay())
+    for (const body of [good, { ...good, paymentPayload: { x402Version: 1 } }]) {
+      const answer = await whileFailing('select p.pay_to', () =>
+        seller.post('/v0/x402/verify', body),
+      )
+      expect(answer).toMatchObject({ status: 503, body: { error: 'unavailable' } })
+    }
   })
 
   test('until a payment worker has reported its chain, the facilitator answers a payment with an unexpected error', async () => {

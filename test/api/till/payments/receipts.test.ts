@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { verify } from 'node:crypto'
 import { compactVerify, createLocalJWKSet, decodeProtectedHeader, importJWK } from 'jose'
 import { canonicalJson } from '../../../../shared/canonicalJson.ts'
-import type { Agent } from '../../../support/service.ts'
+import { type Agent, startTestService } from '../../../support/service.ts'
 import {
   pay,
   payer,
@@ -62,6 +62,12 @@ test('the published keys verify a receipt, and do not verify a changed receipt',
   ).toString('base64url')}.${signature}`
   const jwks = createLocalJWKSet(await published('/.well-known/jwks.json'))
   await expect(compactVerify(changed, jwks)).rejects.toThrow()
+})
+
+test('before a payment worker has published a key, the service has no DID document and an empty set of keys', async () => {
+  await using fresh = await startTestService({ smtp: false, workers: false })
+  expect((await fetch(`${fresh.url}/.well-known/did.json`)).status).toBe(404)
+  expect(await (await fetch(`${fresh.url}/.well-known/jwks.json`)).json()).toEqual({ keys: [] })
 })
 
 test('the published key documents contain only public keys, and may be cached', async () => {

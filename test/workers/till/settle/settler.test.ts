@@ -71,6 +71,14 @@ describe('the settler (the worker that settles payments) sends each payment once
     expect((await till.payment(id)).txHash).toBe(txHash)
   })
 
+  test('the settler sends a payment from a gas wallet whose balance it has not read yet', async () => {
+    const before = await sent()
+    const id = await till.claim(await pay())
+    await settlePayments({ ...till.chain, balances: new Map() }, [id])
+    expect(await sent()).toBe(before + 1)
+    expect((await till.payment(id)).txHash).not.toBeNull()
+  })
+
   test('the settler uses only a gas wallet that has enough ether for the gas of the payment', async () => {
     const poor = privateKeyToAccount(generatePrivateKey())
     await syncWallet(till.pool, { ...WALLET, address: poor.address }, 0n)

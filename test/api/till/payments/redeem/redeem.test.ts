@@ -148,3 +148,9 @@ test('a repeated redeem call gets the first response again, although the payment
   expect(granted.body.ok).toBe(true)
   expect((await redeem(owner, header, {}, keyed)).body).toEqual(granted.body)
 })
+
+test('a payment header that cannot be decoded is refused with status 403 while the project does not sell', async () => {
+  const owner = await till.newSeller()
+  await changeProject(till.service.database.pool, owner.project.id, { paymentsEnabled: false })
+  expect(await redeem(owner, 'no payment')).toMatchObject({ status: 403 })
+})

@@ -1,0 +1,14 @@
+import { expect, test } from 'bun:test'
+import { enterLargeMail } from '../../../../api/smtp/http/largeMailTurn.ts'
+import { FairTurns } from '../../../../shared/fair/fairTurns.ts'
+
+test('a large mail over HTTP that gets no turn is refused for now, and another error stays as it is', async () => {
+  const turns = new FairTurns({ total: 1, perSharer: 1, waitingPerSharer: 0 })
+  const leave = await enterLargeMail(turns, 'a')
+  await expect(enterLargeMail(turns, 'a')).rejects.toMatchObject({ responseCode: 451 })
+  leave()
+  ;(await enterLargeMail(turns, 'a'))()
+  const fault = new Error('broken')
+  const broken = { enter: () => Promise.reject(fault) } as unknown as FairTurns
+  await expect(enterLargeMail(broken, 'a')).rejects.toBe(fault)
+})
