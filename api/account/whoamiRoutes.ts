@@ -79,6 +79,7 @@ export function whoamiRoutes({ pool }: Services) {
             purse: null,
           },
         },
+        errors: { 404: 'Project not found' },
       }),
     },
   )

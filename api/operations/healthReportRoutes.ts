@@ -98,6 +98,7 @@ export function healthReportRoutes(services: Services) {
           'Workers look at settings, database, mail, chain and webhooks. The answer comes when all have looked, ' +
           `within ${WAIT_MS / 1000} seconds. Callers at the same time share one report.`,
         success: { status: 200, ...whole },
+        errors: { 404: 'The report was replaced by newer ones' },
       }),
     })
 }

@@ -125,6 +125,7 @@ function putRoute(services: Services) {
           ...changed,
         },
         alsoAnswer: { status: 200, description: 'The endpoint existed, and is changed.' },
+        errors: { 404: 'Project not found' },
       }),
     },
   )

@@ -1,0 +1,33 @@
+import { spyOn } from 'bun:test'
+import pg from 'pg'
+
+/**
+ * Runs `work`, and runs `change` once before the SQL statement number `nth` of this process that contains `part`. The
+ * statement waits for the end of the change, as if another process had been faster.
+ */
+export async function changingBefore<Result>(
+  part: string,
+  change: () => Promise<unknown>,
+  work: () => Promise<Result>,
+  nth = 1,
+): Promise<Result> {
+  const { query } = pg.Client.prototype
+  let seen = 0
+  const spy = spyOn(pg.Client.prototype, 'query').mockImplementation(function (
+    this: pg.Client,
+    ...args: any[]
+  ) {
+    const run = () => query.apply(this, args as never) as unknown
+    const text = `${args[0]?.name} ${args[0]?.text ?? args[0]}`
+    if (!text.includes(part) || ++seen !== nth) return run()
+    const changed = change().then(run)
+    return typeof args.at(-1) === 'function' ? changed.catch(args.at(-1)) && undefined : changed
+  } as never)
+  try {
+    const result = await work()
+    if (seen < nth) throw new Error(`statement ${nth} with "${part}" never came`)
+    return result
+  } finally {
+    spy.mockRestore()
+  }
+}
