@@ -3,6 +3,7 @@
  * repeats the tool call.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { changingBefore } from '../../support/database/beforeStatement.ts'
 import { whileFailing } from '../../support/database/failingStatements.ts'
 import { heldAgent, heldPath } from '../../support/mail/held.ts'
 import { type Sink, startSink } from '../../support/mail/sink.ts'
@@ -96,6 +97,17 @@ test('an MCP host that can show links gets a link to the console, and learns the
 test('if the database fails after a mail was accepted, the tool still reports that the mail waits for approval', async () => {
   const answer = await whileFailing('from approvals', () => send())
   expect(answer.result.structuredContent).toMatchObject({ deliveryStatus: 'held' })
+})
+
+test('if the owner decides before the tool has made the link, the tool requests no link', async () => {
+  const reject = async () => {
+    const { body } = await service.platform.get(`${heldPath(agent)}?state=waiting&limit=1`)
+    const path = heldPath(agent, body.held[0].approvalId)
+    expect((await service.platform.post(`${path}/reject`, {})).status).toBe(200)
+  }
+  const { result } = await changingBefore('a.kind = $2 and a.subject', reject, () => send())
+  expect(result.resultType).not.toBe('input_required')
+  expect(result.structuredContent).toMatchObject({ subject: 'Offer' })
 })
 
 test('a tool that reads or labels a mail that waits for approval returns the mail and requests no link from the MCP host', async () => {

@@ -243,3 +243,12 @@ test('the link in a notification mail tells how the approval request of a paymen
   }
   expect(seller.received).toEqual([])
 })
+
+test('an approval request whose purchase no longer exists is not found and not listed', async () => {
+  const { asked, purchaseId } = await ask()
+  const { pool } = till.service.database
+  await pool.query('delete from purchases where id = $1', [purchaseId])
+  expect((await till.service.platform.get(`${base}/${asked.approvalId}`)).status).toBe(404)
+  const { status, body } = await till.service.platform.get(base)
+  expect([status, body]).toEqual([200, { asked: [], count: 0 }])
+})

@@ -125,6 +125,7 @@ test('a redirect that only adds or removes a final slash is not sold, unless the
     ['/docs', `http://${host}/docs/`, '/docs/'],
     ['/books/', `https://${host}/books`, '/books'],
     ['/open/a', '/open/a/', null],
+    ['/open/a', '/open/a%2F', null],
     ['/docs', '/other', null],
     ['/docs', 'https://other.example/docs/', null],
     ['/docs', `https://${host}/docs`, null],

@@ -125,6 +125,12 @@ test('a request fills in secrets at placeholders in path, query, headers and bod
   expect([again.status, again.body]).toEqual([200, body])
 })
 
+test('the use of a credential that does not exist gets status 404, and nothing is sent', async () => {
+  const request = { url: 'https://a.example/' }
+  const answer = await agent.post(path('unknown', '/use'), { request })
+  expect(answer).toMatchObject({ status: 404, body: { error: 'not_found' } })
+})
+
 test('each request with a secret adds an event, and an audit log entry with host, method, path and status', async () => {
   const owner = await service.newAgent()
   await store('n', {}, owner)

@@ -8,6 +8,7 @@ import { type Config, ConfigError, parseConfig } from '../../../shared/config/co
 import { bootstrap, storeGivenKeys } from '../../../sql/account/bootstrap.ts'
 import { revokeProjectKey } from '../../../sql/account/keys/keys.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { whileFailing } from '../../support/database/failingStatements.ts'
 import '../../support/long.ts'
 
 let directory: string
@@ -56,6 +57,12 @@ describe('at the first start, the service creates the first API keys and the fir
       expect(statSync(file).mode & 0o777).toBe(0o600)
       expect(first.inboxAddress).toBe('agent@mail.example')
       expect(first.signInToken).toMatch(/^[\w-]{43}$/)
+    }))
+
+  test('if the database fails while the first project is stored, the start fails', () =>
+    withDatabase(async ({ url }) => {
+      const start = whileFailing('insert into projects', () => bootstrap(url, configWith()))
+      await expect(start).rejects.toThrow('the server stops')
     }))
 
   test('if a power failure has emptied the file with the first keys, the next start creates new keys', () =>

@@ -130,6 +130,14 @@ test('the outcome of a payment is recorded only after a concurrent transaction h
   }
 })
 
+test('a payment is recorded as spent once', async () => {
+  const { wanted, reserve } = await newScene()
+  await reserve([wanted])
+  const seen = { txHash: newHash(), logIndex: 1, blockNumber: 7n, blockHash: newHash() }
+  const record = () => recordSpent(pool, wanted.id, seen, () => '')
+  expect([await record(), await record()]).toEqual([true, false])
+})
+
 test('the open payments of a purse (wallet) are cancelled only after a concurrent transaction has unlocked the purse', async () => {
   const { wanted, reserve, projectId } = await newScene()
   await reserve([wanted])

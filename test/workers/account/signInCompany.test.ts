@@ -114,6 +114,8 @@ test('the sign-ins of each network wait in a separate queue for a slow identity 
     const [signInId] = await storeSignIns(pool, state, 1, network)
     await run({ signInId: signInId! }, { attempt: 1 })
   }
+  const { rows } = await pool.query(`update company_sign_ins set state = 'failed' returning id`)
+  for (const signInId of [rows[0].id, 'none']) await run({ signInId }, { attempt: 1 })
   expect(entered).toEqual([
     ['company sign-in:asked', 'company sign-ins of 203.0.113.1'],
     ['company sign-in:answered', 'company sign-ins of 2001:db8:1::/48'],

@@ -8,6 +8,7 @@ import {
 import { createRelayTransport } from '../../../workers/mail/outbound/relay/relayTransport.ts'
 import type { Transport } from '../../../workers/mail/outbound/transport.ts'
 import { Lanes, MAIL_LIMITS } from '../../../workers/queue/lanes.ts'
+import { changingBefore } from '../../support/database/beforeStatement.ts'
 import { noBlobs } from '../../support/database/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { eventsOf, newSent } from '../../support/mail/mailRows.ts'
@@ -143,6 +144,23 @@ test('nobody gets a notification about an approval request that is unknown or de
   await announce(id)
   await announce('apr_none')
   expect(sink.mails).toEqual([])
+})
+
+test('nobody gets a notification about a mail that is deleted before or during the announcement', async () => {
+  const deleteMail = (messageId: string) =>
+    pool.query('delete from messages where message_id = $1', [messageId])
+  const before = await hold()
+  await deleteMail(before.subject)
+  await announce(before.id)
+  const events = (await eventsOf(pool, before.projectId)).map(({ type }) => type)
+  expect(events).not.toContain('message.held')
+  const during = await hold()
+  await changingBefore(
+    'left(m.text_body',
+    () => deleteMail(during.subject),
+    () => announce(during.id),
+  )
+  expect([sink.mails, await isNotified(during.id)]).toEqual([[], false])
 })
 
 test('nobody gets a notification about a payment whose purchase no longer exists', async () => {

@@ -449,6 +449,22 @@ test('the service looks up the keys of a mail’s signatures in every spelling o
   expect(asked).toContain('arc._domainkey.honest.test')
 })
 
+test('the service looks up no key for a signature that names no domain or no selector', async () => {
+  const asked: string[] = []
+  const header = write(
+    'ada@honest.test',
+    'DKIM-Signature: v=1; d=honest.test; b=x\r\nDKIM-Signature: v=1; s=s1; b=x\r\n',
+  )
+  await findAnswers(inboundOf(header), {
+    ...CHECKS,
+    async lookUp(name, type) {
+      asked.push(name)
+      return await answering(name, type)
+    },
+  })
+  expect(asked.filter((name) => name.includes('_domainkey'))).toEqual([])
+})
+
 test('if the header of a mail did not cause the query for a DNS record, the record counts as unanswered at once', async () => {
   const answers = await findAnswers(inboundOf(write('ada@honest.test')), {
     ...CHECKS,

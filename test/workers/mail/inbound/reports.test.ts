@@ -166,3 +166,19 @@ test('the job that reads aggregate reports does nothing if the message with the 
   await read({ messageRow: '999999999' }, { attempt: 1 })
   expect(await stored()).toEqual(before)
 })
+
+test('a file that is no aggregate report does not stop the job that reads the reports', async () => {
+  const log: unknown[] = []
+  const { pool } = service.database
+  const xml = recent(dmarcXml(D, [PASSED], '19'))
+  await send({ filename: `broken!${D}!1.xml.gz`, content: gzipped('<feedback>') })
+  await send({ filename: `a!${D}!3.xml.gz`, content: gzipped(xml) })
+  await waitFor('the later report', async () => (await stored()).includes('19'))
+  const { rows } = await pool.query(
+    `select m.row from messages m where m.attachments::text like '%broken!%'`,
+  )
+  const context = { pool, log: { info: (fields: unknown) => log.push(fields) } } as never
+  const read = createReadReport(context, { blobs: noBlobs, mailDomain: D })
+  await read({ messageRow: rows[0].row }, { attempt: 1 })
+  expect(log).toMatchObject([{ reporter: 'reporter.test', outcome: expect.any(String) }])
+})

@@ -399,3 +399,17 @@ test('a project’s mail to the postmaster address reaches the inbox from the op
   await waitForMessages(postmaster, 1)
   expect((await ops.get('/v0/messages')).body.count).toBe(1)
 })
+
+test('the job of a mail that was deleted ends without an error', async () => {
+  const { pool } = service.database
+  const { rows } = await pool.query(
+    `select id from graphile_worker.add_job('send_mail', '{"messageRow": "999999999"}')`,
+  )
+  await waitFor('the end of the job', async () => {
+    const found = await pool.query('select last_error from graphile_worker.jobs where id = $1', [
+      rows[0].id,
+    ])
+    expect(found.rows[0]?.last_error ?? null).toBeNull()
+    return found.rows.length === 0
+  })
+})

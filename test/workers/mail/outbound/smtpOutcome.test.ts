@@ -31,7 +31,9 @@ test('a message is deferred if the mail host refuses the connection greeting, th
     expect([command, stateOf({ responseCode: 554, command })]).toEqual([command, 'deferred'])
   }
   for (const code of ['EAUTH', 'ETLS']) {
-    expect([code, stateOf({ responseCode: 535, code })]).toEqual([code, 'deferred'])
+    for (const responseCode of [535, 554]) {
+      expect([code, stateOf({ responseCode, code })]).toEqual([code, 'deferred'])
+    }
   }
 })
 

@@ -3,6 +3,7 @@
  * hosts of the test use real STARTTLS.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createMtaSts } from '../../../../../workers/mail/outbound/direct/mtaSts.ts'
 import { fakeDns, type Zone } from '../../../../support/mail/fakeDns.ts'
 import { sendMail, untilStatus } from '../../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../../support/mail/sink.ts'
@@ -11,6 +12,7 @@ import { newCertificate, serveTls } from '../../../../support/process/tlsServer.
 import {
   type Agent,
   messagePath,
+  silentLog,
   startTestService,
   type TestService,
 } from '../../../../support/service.ts'
@@ -49,6 +51,7 @@ let untrusted: Sink
 let plain: Sink
 let service: TestService
 let agent: Agent
+let policyPort: number
 
 const policy = (mode: string, mx: string) =>
   `version: STSv1\r\nmode: ${mode}\r\nmx: ${mx}\r\nmax_age: 604800\r\n`
@@ -58,7 +61,7 @@ beforeAll(async () => {
   const { port } = trusted
   untrusted = await startSink({ host: '127.0.0.13', port, tls: true })
   plain = await startSink({ host: '127.0.0.14', port })
-  const policyPort = await serveTls(certificate, (request, response) => {
+  policyPort = await serveTls(certificate, (request, response) => {
     const name = (request.headers.host ?? '').replace(/:\d+$/, '')
     asked.push(name)
     const text = policies[name]
@@ -158,4 +161,27 @@ test('an MTA-STS policy stays valid after an attacker removed its DNS record and
   const messageId = await send('kept')
   expect(await errorOf(messageId)).toContain('4.7.5')
   expect(asked.filter((name) => name === 'mta-sts.kept.test')).toHaveLength(1)
+})
+
+test('a new process reads a stored policy from the web site again only if the DNS record has another id', async () => {
+  const { pool } = service.database
+  const host = 'mta-sts.right.test'
+  policies[host] = policy('enforce', 'mx.right.test')
+  const read = async (record: string | null) => {
+    const txt = record === null ? {} : { '_mta-sts.right.test': [`v=STSv1; id=${record};`] }
+    const before = asked.length
+    const find = createMtaSts({
+      ...{ pool, dns: fakeDns({ ...zone, txt }), log: silentLog, port: policyPort },
+      ...{ ca: certificate.ca, allowPrivate: true },
+      resolve: (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
+    })
+    const found = await find('right.test')
+    return [found?.mode, asked.length - before]
+  }
+  expect(await read('new')).toEqual(['enforce', 1])
+  // An attacker who controls the web site, but not the DNS record, cannot replace the policy.
+  policies[host] = policy('none', 'mx.right.test')
+  expect(await read('new')).toEqual(['enforce', 0])
+  expect(await read(null)).toEqual(['enforce', 0])
+  expect(await read('newer')).toEqual(['none', 1])
 })
