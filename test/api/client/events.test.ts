@@ -173,3 +173,20 @@ test('if the service responds with an error, the client’s iteration over event
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   expect(await follow(purser, { types: ['payment.settled'] }).ended).toBeInstanceOf(ForbiddenError)
 })
+
+test('if the caller aborts while the client waits to reconnect, the client makes no further request', async () => {
+  let requests = 0
+  const purser = new Purser({
+    apiKey: `loid-${'0'.repeat(64)}`,
+    fetch: async () => {
+      requests++
+      throw new TypeError('the network is away')
+    },
+  })
+  const { abort, ended } = follow(purser)
+  await waitFor('the first request', () => requests === 1)
+  await Bun.sleep(100)
+  const reason = new Error('enough')
+  abort.abort(reason)
+  expect([await ended, requests]).toEqual([reason, 1])
+})

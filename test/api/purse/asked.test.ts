@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { approvalTokens } from '../../../shared/approvalLink.ts'
 import { addApprovalLink } from '../../../sql/account/approvalLinks.ts'
 import { masterKeys } from '../../../sql/keyring/keyring.ts'
+import { changingBefore } from '../../support/database/beforeStatement.ts'
 import { whileFailing } from '../../support/database/failingStatements.ts'
 import { decideByLink } from '../../support/mail/held.ts'
 import { connectMcp, textOf } from '../../support/mcp.ts'
@@ -247,7 +248,9 @@ test('the link in a notification mail tells how the approval request of a paymen
 test('an approval request whose purchase no longer exists is not found and not listed', async () => {
   const { asked, purchaseId } = await ask()
   const { pool } = till.service.database
-  await pool.query('delete from purchases where id = $1', [purchaseId])
+  const remove = () => pool.query('delete from purchases where id = $1', [purchaseId])
+  const read = () => till.service.platform.get(`${base}/${asked.approvalId}`)
+  expect((await changingBefore('find-purchase ', remove, read)).status).toBe(404)
   expect((await till.service.platform.get(`${base}/${asked.approvalId}`)).status).toBe(404)
   const { status, body } = await till.service.platform.get(base)
   expect([status, body]).toEqual([200, { asked: [], count: 0 }])

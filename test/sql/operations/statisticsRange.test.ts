@@ -55,6 +55,14 @@ test('a range of the statistics counts each minute once, even where hourly total
   }
 })
 
+test('a range of the statistics that is shorter than the history of minutes leaves out the earlier minutes', async () => {
+  const read = await readRange(database.pool, { widthMs: 60_000, parts: 5, offsetMs: 0 })
+  expect(read.minutes.length).toBeGreaterThan(5)
+  expect(read.parts.length).toBeWithin(3, 6)
+  const startMs = Date.now() - 6 * 60_000
+  for (const { at } of read.parts) expect(at.getTime()).toBeGreaterThan(startMs)
+})
+
 test('days in the statistics begin at midnight in the person’s time zone', async () => {
   const offsetMs = -5.5 * HOUR_MS
   const { parts } = await readRange(database.pool, { widthMs: DAY_MS, parts: 30, offsetMs })

@@ -212,21 +212,3 @@ test('the tool vault.use returns the response of the remote server without the s
   )
   closeServers()
 })
-
-test('the tool vault.get_use tells how to read the answer of a use that is still under way', async () => {
-  await using idle = await startTestService({ smtp: false, workers: false })
-  const agent = await idle.newAgent()
-  await using mcp = await connectMcp(idle.url, agent.key)
-  await callTool(mcp, 'vault.store', {
-    name: 'n',
-    ...LOGIN,
-    metadata: { uri: 'https://bank.example' },
-    placement: ['header:authorization'],
-  })
-  const request = { url: 'https://bank.example/', headers: { Authorization: '{{password}}' } }
-  const { status, body } = await agent.post(vaultPath('n', '/use?timeout=0'), { request })
-  expect([status, body.state]).toEqual([202, 'pending'])
-  const { useId } = body
-  const told = await mcp.callTool({ name: 'vault.get_use', arguments: { name: 'n', useId } })
-  expect(textOf(told)).toBe(`No answer yet. Read it with vault.get_use: useId ${useId}.`)
-})

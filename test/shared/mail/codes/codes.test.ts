@@ -37,6 +37,15 @@ describe('the service finds one-time codes in a mail', () => {
     },
   )
 
+  test('a code that a mail also names with a prefix is found once', () => {
+    for (const text of [
+      'Your verification code is ACME-482913.\nYour verification code is 482913.',
+      'Your verification code is 482913.\nYour verification code is ACME-482913.',
+    ]) {
+      expect(valuesOf(text)).toEqual(['482913'])
+    }
+  })
+
   test('the service finds a code below a sentence in Shona', () => {
     const text = 'Pinda kodhi yekusimbisa inotevera kuti upinde muakaundi yako.\n\n583027\n'
     expect(valuesOf(text, 'Musika Hub Kupinda')).toEqual(['583027'])

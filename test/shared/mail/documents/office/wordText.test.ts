@@ -262,6 +262,12 @@ describe('the text of a table in a Word document has rows as lines and tabs betw
     const nested = row(`<w:tc>${inner}${p(run('a', WHITE))}</w:tc>`)
     expect(seen(table(nested, '<w:tblStyle w:val="Dark"/>'), { styles })).toEqual(['b a'])
   })
+
+  test('a Word document with thirty tables in one another is read, and so is the text behind them', () => {
+    let tables = p(run('deep'))
+    for (let n = 0; n < 30; n++) tables = table(row(cell(tables)))
+    expect(seen(tables + p(run('after')))[0]).toMatch(/deep[^]*after/)
+  })
 })
 
 describe('the extracted text of a Word document leaves out words that a person does not see', () => {
