@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { changingBefore } from '../../support/database/beforeStatement.ts'
 import {
   allow,
   answered,
@@ -340,4 +341,19 @@ test('an authorization code works only once, and its second use ends the access 
   expect(
     (await authorize(service.url, authorizationOf(service.url, exchange.client_id))).status,
   ).toBe(303)
+})
+
+test('consent that is given while the request expires gets status 409, and the app gets no access', async () => {
+  const { body } = await register(service.url)
+  const asked = authorizationOf(service.url, body.client_id)
+  const { id, owner } = await requestConsent(service, asked)
+  const expire = () =>
+    service.database.pool.query(
+      `update oauth_requests set expires_at = clock_timestamp() - interval '1 s' where id = $1`,
+      [id],
+    )
+  const answer = await changingBefore('update oauth_requests set decided_at', expire, () =>
+    allow(owner, id, agent),
+  )
+  expect(answer.status).toBe(409)
 })

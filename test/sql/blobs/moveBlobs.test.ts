@@ -4,6 +4,7 @@ import { ObjectTooLargeError } from '../../../shared/blobs/objectStore.ts'
 import { createBlobs } from '../../../sql/blobs/blobs.ts'
 import { moveBlobs, type Progress } from '../../../sql/blobs/moveBlobs.ts'
 import { findRaw } from '../../../sql/mail/messages/attachments.ts'
+import { changingBefore } from '../../support/database/beforeStatement.ts'
 import { type Bucket, startBucket } from '../../support/database/bucket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { rawMail, receive } from '../../support/mail/mailRows.ts'
@@ -167,6 +168,21 @@ test('if a content changes while it moves to the object store, the service keeps
     `select count(*)::int as n from raw_mails where blob is null and convert_from(bytes, 'UTF8') like 'changed %'`,
   )
   expect(rows[0].n).toBe(6)
+})
+
+test('a content that is deleted while contents move is left out, and the others move', async () => {
+  await using own = await createTestDatabase()
+  const { pool } = own
+  const projectId = await newProject(pool)
+  for (const n of [1, 2]) await receive(pool, projectId, largeMail(n))
+  const remove = () => pool.query('delete from message_attachments')
+  await changingBefore('select bytes, blob from message_attachments', remove, () =>
+    moveBlobs(pool, bucket.store, 'store', () => {}),
+  )
+  const { rows } = await pool.query(
+    'select count(blob)::int as moved, count(*)::int as whole from raw_mails',
+  )
+  expect(rows).toEqual([{ moved: 2, whole: 2 }])
 })
 
 test.each([

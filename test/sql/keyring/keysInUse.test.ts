@@ -1,8 +1,9 @@
 /** Tests that a master key counts as in use while it encrypts a secret in any table. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { masterKey } from '../../../shared/vault/envelope.ts'
+import { Keyring, masterKey, UnknownMasterKeyError } from '../../../shared/vault/envelope.ts'
 import { checkMasterKeys, keysInUse } from '../../../sql/keyring/keyring.ts'
+import { rotateMasterKey } from '../../../sql/keyring/rotation.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import '../../support/long.ts'
 
@@ -39,5 +40,9 @@ test.each(Object.keys(SECRETS))(
     expect(await keysInUse(pool)).toEqual(['old'])
     const without = { ...service.config, masterKeys: [masterKey('new', randomBytes(32))] }
     await expect(checkMasterKeys(url, without)).rejects.toThrow('lacks "old"')
+    // The secret does not count as broken, because the missing key can still decrypt it.
+    await expect(
+      rotateMasterKey(pool, new Keyring(without.masterKeys), () => {}),
+    ).rejects.toBeInstanceOf(UnknownMasterKeyError)
   },
 )

@@ -159,6 +159,20 @@ test('a forged response of the identity provider is refused with a protocol erro
   }
 })
 
+test('a forged response of the identity provider connects no account', async () => {
+  const person = await signInAs(service, 'operator')
+  const begun = await person.post('/company-account')
+  const back = await signInAt(begun.body.url, 'eve', service.url)
+  back.searchParams.set('code', 'wrong')
+  const client = withCookies(person.cookie, cookieOf(begun.headers))
+  const { status, body } = await client.post('/company-account/answer', { query: back.search })
+  expect([status, body.message]).toEqual([
+    400,
+    expect.stringContaining('The identity provider refused: '),
+  ])
+  expect((await person.get('/company-account')).body).toEqual({ issuer: null })
+})
+
 test('forged responses of the identity provider count against the rate limit of failed sign-ins', async () => {
   await using limited = await startTestService({
     smtp: false,

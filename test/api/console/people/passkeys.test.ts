@@ -5,6 +5,7 @@ import { createSignInLink } from '../../../../sql/account/people/consoleSessions
 import { hasBrowser, startBrowser } from '../../../support/console/browser.ts'
 import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { newDevicePasskey } from '../../../support/console/devicePasskey.ts'
+import { changingBefore } from '../../../support/database/beforeStatement.ts'
 import { freePort } from '../../../support/process/process.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
 import { blocked } from '../../../support/till/tillRows.ts'
@@ -220,6 +221,16 @@ test('a passkey signs in only its owner, and only with a correct signature of a 
   ])
   const own = await signInWith((text) => device.signed(text, { owner: person.personId }))
   expect(own.status).toBe(201)
+})
+
+test('a passkey signs nobody in if its person is removed during the sign-in', async () => {
+  const { person, device } = await personWithPasskey()
+  const remove = () =>
+    service.database.pool.query('delete from people where id = $1', [person.personId])
+  const { status, body } = await changingBefore('into console_sessions', remove, () =>
+    signInWith((text) => device.signed(text, { owner: person.personId })),
+  )
+  expect([status, body.message]).toEqual([401, 'The passkey is refused: nobody here has it'])
 })
 
 test('if a passkey and its copy sign in at the same time, the service refuses the copy', async () => {

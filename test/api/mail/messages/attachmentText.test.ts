@@ -1,5 +1,6 @@
 /** Tests how attachments become text, from their arrival by SMTP to the page of text that an agent reads. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { changingBefore } from '../../../support/database/beforeStatement.ts'
 import {
   type Agent,
   messagePath,
@@ -144,4 +145,28 @@ test('a wait for a word in the subject finds the message, although the event omi
     true,
     ['ada@example.com'],
   ])
+})
+
+test('a wait for a text ignores a file that cannot be read, and a wait ignores a message that is deleted at once', async () => {
+  const agent = await service.newAgent()
+  const text = agent.get('/v0/messages/wait?has=text&timeout=30')
+  const pdf = Buffer.from('%PDF-1.7 and no more')
+  await receive(agent, '<broken@example.com>', [{ filename: 'a.pdf', content: pdf }])
+  const deliver = (id: string, attachments: File[] = []) =>
+    service.deliver({
+      ...{ from: 'ada@example.com', to: agent.address, subject: id, text: 'x' },
+      ...{ messageId: `<${id}@example.com>`, attachments },
+    })
+  await deliver('readable', [{ filename: 'a.txt', content: 'Words.' }])
+  const found = await text
+  expect([found.status, found.body?.messageId]).toEqual([200, '<readable@example.com>'])
+  const remove = () => agent.delete(messagePath('<deleted@example.com>'))
+  const later = await changingBefore('find-message ', remove, async () => {
+    const next = agent.get('/v0/messages/wait?timeout=30')
+    await Bun.sleep(500)
+    await deliver('deleted')
+    await deliver('later')
+    return await next
+  })
+  expect([later.status, later.body.messageId]).toEqual([200, '<later@example.com>'])
 })
