@@ -124,10 +124,10 @@ test('messages of one and two megabytes are parsed, and their text is cut after 
 })
 
 /** Returns the parse tasks of a worker that uses the given database pool. */
-const tasksOf = (pool: Pool, lookUp = trustingLookUp) =>
+const tasksOf = (pool: Pool, lookUp = trustingLookUp, slots = 200) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1), outcomes: createHeldOutcomes(silentLog) },
-    { mailDomain: 'mail.test', lookUp, blobs: noBlobs, bounceKeys: [], slots: 200 },
+    { mailDomain: 'mail.test', lookUp, blobs: noBlobs, bounceKeys: [], slots },
   )
 
 /** Runs the parse job of one inbound mail with the given database pool. */
@@ -302,6 +302,35 @@ test('an outage of the database does not count as a refusal of the message, even
   } finally {
     await pool.end()
   }
+})
+
+test('while a mail of an inbox occupies the last job slot of the inbox, the next mail is queued for later', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const [first, second] = [
+    await takeIn(pool, [projectId], rawMail({ id: 'first@example.com' })),
+    await takeIn(pool, [projectId], rawMail({ id: 'second@example.com' })),
+  ]
+  await pool.query('delete from graphile_worker._private_jobs')
+  const asked = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<void>()
+  const slow: LookUp = async (name, type) => {
+    asked.resolve()
+    await answer.promise
+    return await trustingLookUp(name, type)
+  }
+  const parse = tasksOf(pool, slow, 2).parse_inbound
+  const running = parse({ inboundId: first[0]! }, { attempt: 1 })
+  await asked.promise
+  await parse({ inboundId: second[0]! }, { attempt: 1 })
+  const { rows } = await pool.query(
+    'select task_identifier, run_at > clock_timestamp() as waits from graphile_worker.jobs',
+  )
+  expect(rows).toEqual([{ task_identifier: 'parse_inbound', waits: true }])
+  answer.resolve()
+  await running
+  expect(await labelsOf(pool, projectId)).toHaveLength(1)
 })
 
 test('messages of one inbox that are parsed at the same time are stored in one transaction', async () => {
