@@ -2,10 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { bounceAddress, bounceKeys } from '../../../shared/mail/compose/bounceAddress.ts'
 import { isAllowed, parseRuleValue, type Rule } from '../../../shared/mail/emailRules.ts'
 import { masterKeys } from '../../../sql/keyring/keyring.ts'
+import { createParseInbound } from '../../../workers/mail/inbound/parseInbound.ts'
+import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
+import { Lanes } from '../../../workers/queue/lanes.ts'
+import { noBlobs } from '../../support/database/blobs.ts'
 import { dnsError, trustingLookUp } from '../../support/mail/fakeLookUp.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import {
   type Agent,
+  silentLog,
   startTestService,
   type TestService,
   waitForMessages,
@@ -373,6 +378,41 @@ test('an inbox with an allow rule accepts a bounce without a rule for its sender
   expect((await agent.get('/v0/suppressions')).body.suppressions).toMatchObject([
     { address: recipient, detail: 'returned (5.1.1)' },
   ])
+})
+
+test('if the database refuses the accepted part of a bounce, an inbox with an allow rule does not get the whole bounce instead', async () => {
+  const agent = await service.newAgent()
+  const { pool } = service.database
+  await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
+  const recipient = 'ada@example.com'
+  const mail = { to: [recipient], subject: 's', text: 't' }
+  const { messageId } = (await agent.post('/v0/messages/send', mail)).body
+  const keys = bounceKeys(masterKeys(service.config))
+  const { id: projectId } = agent.project
+  const back = bounceAddress(keys, agent.address, { projectId, messageId, recipient })
+  await pool.query(
+    `alter table messages add constraint no_bounce check (subject not like 'Undelivered mail%') not valid`,
+  )
+  await deliverRaw(service.smtp!.port, back, REPORT({ messageId, recipient }), { sender: '' })
+  const [inboundId] = await waitFor('the bounce', async () => {
+    const { rows } = await pool.query('select id from inbound_mails where project_id = $1', [
+      projectId,
+    ])
+    return rows.length === 1 ? rows.map(({ id }) => id as string) : null
+  })
+  const parser = createParseInbound(
+    { pool, log: silentLog, lanes: new Lanes(1), outcomes: createHeldOutcomes(silentLog) },
+    { mailDomain: 'mail.test', lookUp: trustingLookUp, blobs: noBlobs, bounceKeys: keys, slots: 9 },
+  )
+  const lastAttempt = () => parser.parse_inbound({ inboundId: inboundId! }, { attempt: 9 })
+  await expect(lastAttempt()).rejects.toThrow('no_bounce')
+  await pool.query('alter table messages drop constraint no_bounce')
+  await lastAttempt()
+  const { messages } = (await agent.get('/v0/messages?labels=received')).body
+  expect(messages.map(({ subject }: any) => subject)).toEqual([
+    'Undelivered mail returned to sender',
+  ])
+  expect(JSON.stringify(messages)).not.toMatch(/evil|keys|instructions/)
 })
 
 test('an inbox with an allow rule refuses a mail whose forged From header names an allowed address', async () => {

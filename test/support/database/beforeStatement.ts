@@ -21,7 +21,10 @@ export async function changingBefore<Result>(
     const text = `${args[0]?.name} ${args[0]?.text ?? args[0]}`
     if (!text.includes(part) || ++seen !== nth) return run()
     const changed = change().then(run)
-    return typeof args.at(-1) === 'function' ? changed.catch(args.at(-1)) && undefined : changed
+    const callback = args.at(-1)
+    if (typeof callback !== 'function') return changed
+    changed.catch(callback)
+    return
   } as never)
   try {
     const result = await work()
