@@ -2,17 +2,13 @@
  * Tests the responses to requests whose object changes or disappears between two SQL statements of the same request.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
-import { changingBefore } from '../../support/database/beforeStatement.ts'
-import { whileFailing } from '../../support/database/failingStatements.ts'
-import { heldAgent, heldPath, requestOf } from '../../support/mail/held.ts'
-import { sendMail } from '../../support/mail/outbound.ts'
-import {
-  type Agent,
-  messagePath,
-  startTestService,
-  type TestService,
-} from '../../support/service.ts'
+import { type ConsoleClient, signIn } from '../support/console/consoleSession.ts'
+import { changingBefore } from '../support/database/beforeStatement.ts'
+import { whileFailing } from '../support/database/failingStatements.ts'
+import { heldAgent, heldPath, requestOf } from '../support/mail/held.ts'
+import { sendMail } from '../support/mail/outbound.ts'
+import { type Agent, messagePath, startTestService, type TestService } from '../support/service.ts'
+import '../support/long.ts'
 
 let service: TestService
 let console: ConsoleClient
