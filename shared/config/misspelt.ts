@@ -14,8 +14,8 @@ const KNOWN = [...Object.keys(variables.shape), ...Object.keys(mcpVariables.shap
 const CHARS_PER_CHANGE = 4
 const CHANGES_MAX = 3
 /**
- * Sets the maximum length of a variable name that the check compares with the settings, because no setting has a longer
- * name, but the environment may contain longer names of other programs.
+ * Sets the maximum length of an environment variable's name that the spelling check compares with the names of the
+ * settings. No setting has a longer name, so a longer name belongs to another program.
  */
 const NAME_CHARS_MAX = 40
 

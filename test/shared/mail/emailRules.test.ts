@@ -159,7 +159,7 @@ describe('after the authentication of its sender, a message is stored only if th
     expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
   })
 
-  test('with an allow list, only facts of a genuine bounce are stored, unless the allow list contains the authenticated author of the bounce', () => {
+  test('if an inbox has an allow list, the service stores of a genuine bounce only its facts, and stores the whole message only if the allow list contains its authenticated author', () => {
     const list = rules(allow(ADA))
     for (const from of [ADA, 'bob@b.example'])
       expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')

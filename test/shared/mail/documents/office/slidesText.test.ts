@@ -192,7 +192,7 @@ describe('the text of a slide leaves out words that a person does not see', () =
     expect(seen(shape(p(run('a')), place(9_999, 9_999, 9, 9)), {}, '')).toEqual(['a'])
   })
 
-  test('words count as outside of the page only if their shape states both position and size', () => {
+  test('words count as outside of the page only if the drawn shape around them states both its position and its size', () => {
     const off = '<a:off x="5000" y="0"/>'
     expect(seen(shape(p(run('a')), off))).toEqual(['a'])
     expect(seen(shape(p(run('a')), '<a:ext cx="1" cy="1"/>'))).toEqual(['a'])

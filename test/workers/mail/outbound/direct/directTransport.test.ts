@@ -160,7 +160,7 @@ test('a mail exchanger whose address lookup fails is skipped, and the mail is de
   zone.failing.length = 0
 })
 
-test('a mail host’s reply within the SMTP transaction ends the attempt, and no other mail host is tried', async () => {
+test('if a mail host refuses a command of the SMTP transaction, the attempt ends, and no other mail host is tried', async () => {
   zone.mx['strict.test'] = [
     [10, 'mx1.test'],
     [20, 'mx2.test'],
