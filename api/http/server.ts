@@ -28,13 +28,14 @@ import { OfferCounts } from '../till/payments/offerCounts.ts'
 import { createTillBatchers } from '../till/payments/tillBatchers.ts'
 import { ApiError, errorResponse } from './errors.ts'
 import { sendLargeAtOnce } from './finish.ts'
-import { HeldAnswers } from './limits/heldAnswers.ts'
+import { MCP_PATH } from './gate.ts'
+import { HeldAnswers, type ReservedAnswer } from './limits/heldAnswers.ts'
 import { LoopTime } from './limits/loopTime.ts'
 import { createSearches } from './limits/searches.ts'
 import { StrangerReads } from './limits/strangerReads.ts'
 import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
-import { isStranger, mayWrite, readerOf, stateOf } from './requestState.ts'
+import { isStranger, mayWrite, projectOf, readerOf, stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
 /**
@@ -266,6 +267,8 @@ async function heldAnswer(
   request: Request,
   answered: Response,
 ) {
+  const { reserved } = stateOf(request)
+  if (reserved !== null) return await reservedAnswer({ loopTime, reserved }, request, answered)
   const reader = readerOf(request)
   if (reader === null) return await sendLargeAtOnce(answered)
   try {
@@ -286,5 +289,26 @@ async function heldAnswer(
       if (value !== null) refused.headers.set(name, value)
     }
     return refused
+  }
+}
+
+/**
+ * Holds the reserved memory of a large response until the client has read it. The function never refuses the response,
+ * because the service may have made a change.
+ */
+async function reservedAnswer(
+  { loopTime, reserved }: { loopTime: LoopTime; reserved: ReservedAnswer },
+  request: Request,
+  answered: Response,
+) {
+  let isHeld = false
+  try {
+    return await sendLargeAtOnce(answered, async (bytes) => {
+      loopTime.countJson({ sharer: projectOf(request).projectId, route: MCP_PATH }, bytes.length)
+      isHeld = true
+      return reserved.body(bytes)
+    })
+  } finally {
+    if (!isHeld) reserved.release()
   }
 }

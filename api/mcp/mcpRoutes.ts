@@ -19,6 +19,11 @@ import type { Tool } from './tools/tool.ts'
  */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
+/**
+ * Limits the bytes that the reads of a batch return together, because the service holds the results until the last call
+ * has ended.
+ */
+const BATCH_MAX_BYTES = 8 * 1024 * 1024
 /** Holds the error code for a request body that is not JSON (JSON-RPC 2.0 §5.1). */
 const PARSE_ERROR = -32_700
 
@@ -89,6 +94,9 @@ async function answer(
   const calls = toolCalls(body)
   await countFurther(services, projectId, calls.length - 1)
   stateOf(request).onlyReads = calls.every(isRead)
+  const isBatch = Array.isArray(body) && body.length > 1
+  const reserved = isBatch ? services.answers.reserve(projectId, BATCH_MAX_BYTES) : null
+  stateOf(request).reserved = reserved
   const { exchange } = await loadExchange()
   return exchange(request, body, {
     services,

@@ -113,12 +113,16 @@ export async function callTool(
     const { data, text } = await tool.call({ ...connection, signal }, args)
     const { request } = connection
     if (isLate(startedMs) && !mayWrite(request)) await stateOf(request).admitAgain?.()
-    return {
-      // Third parties and agents wrote parts of a tool result's text. Therefore the service does not rewrite tool names
-      // in it.
-      content: [{ type: 'text', text }],
-      structuredContent: data,
+    // Third parties and agents wrote parts of a tool result's text. Therefore the service does not rewrite tool names in
+    // it.
+    const result: CallToolResult = { content: [{ type: 'text', text }], structuredContent: data }
+    const { reserved } = stateOf(request)
+    const size = reserved === null ? 0 : Buffer.byteLength(JSON.stringify(result))
+    if (reserved?.add(size, !tool.hints.readOnlyHint) === false) {
+      const message = 'The results of this batch are too large together: send this call alone'
+      throw new ApiError(413, 'payload_too_large', message)
     }
+    return result
   } catch (thrown) {
     error = toApiError(thrown, requestId)
     if (error.status >= 500) cause = thrown

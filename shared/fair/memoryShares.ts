@@ -15,7 +15,14 @@ export class MemoryShares {
    * function that gives the memory back. Null means that the sharer gets no memory now.
    */
   take(sharer: string, bytes: number): (() => void) | null {
-    if (!this.hasRoom(sharer, bytes)) return null
+    return this.hasRoom(sharer, bytes) ? this.charge(sharer, bytes) : null
+  }
+
+  /**
+   * Counts memory that a sharer already uses, even if the sharer then holds more than its part. @returns a function
+   * that gives the memory back.
+   */
+  charge(sharer: string, bytes: number): () => void {
     this.#add(sharer, bytes)
     let isOver = false
     return () => {

@@ -27,6 +27,19 @@ const RETRY_S = 2
 /** Describes a content (such as a mail) that a client is reading. */
 type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: () => void }
 
+/** Describes the memory that a response got before the work for it began. */
+export type ReservedAnswer = {
+  /**
+   * Counts a part of the response. @param must tells that the response contains the part in any case. @returns false if
+   * the part does not fit into the reserved memory and must be left out.
+   */
+  add(bytes: number, must: boolean): boolean
+  /** Returns the body of the response, and holds the memory until the client has read it. */
+  body(content: Buffer): ReadableStream<Uint8Array>
+  /** Gives the memory back if no body needs it. */
+  release(): void
+}
+
 /**
  * Shares the memory for large contents, such as original mails and attachments, between projects, because a client that
  * reads slowly or not at all keeps a content in memory. Without a limit, 27 such connections of one key would end the
@@ -83,6 +96,32 @@ export class HeldAnswers {
     } catch (error) {
       release()
       throw error
+    }
+  }
+
+  /**
+   * Holds memory for a response before the work for it begins, because a refusal after the work would hide a change.
+   * @throws {ApiError} 503 if the project already uses all the memory that it may use.
+   */
+  reserve(projectId: string, bytes: number): ReservedAnswer {
+    const releases = [this.#hold(projectId, bytes)]
+    let isOver = false
+    const release = () => {
+      isOver = true
+      for (const one of releases.splice(0)) one()
+    }
+    let left = bytes
+    return {
+      add: (part, must) => {
+        // A cancelled call may end after the response.
+        if (isOver) return true
+        if (part > left && !must) return false
+        if (part > left) releases.push(this.#shares.charge(projectId, part - left))
+        left = Math.max(0, left - part)
+        return true
+      },
+      body: (content) => this.#stream(projectId, content, release),
+      release,
     }
   }
 

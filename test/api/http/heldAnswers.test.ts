@@ -29,6 +29,21 @@ test('a response body of at most 256 KB is returned whole, even if other respons
   expect(await answers.body('b', 1, read)).toBeInstanceOf(ReadableStream)
 })
 
+test('a response with reserved memory leaves out parts that do not fit, and counts the parts that it must contain', async () => {
+  const answers = new HeldAnswers({ totalBytes: 8 * MB })
+  const reserved = answers.reserve('a', MB)
+  expect([reserved.add(MB / 2, false), reserved.add(MB, false)]).toEqual([true, false])
+  await answers.body('a', 2 * MB, read).then((body) => new Response(body).arrayBuffer())
+  expect(reserved.add(3 * MB, true)).toBe(true)
+  expect((await failure(answers.body('a', MB, read)))?.message).toMatch(/Too many large contents/)
+  expect(() => answers.reserve('a', MB)).toThrow('Too many large contents')
+  const body = reserved.body(Buffer.alloc(MB))
+  expect((await failure(answers.body('a', MB, read)))?.message).toMatch(/Too many large contents/)
+  await new Response(body).arrayBuffer()
+  expect(reserved.add(8 * MB, true)).toBe(true)
+  answers.reserve('a', 8 * MB).release()
+})
+
 test('work on a large response waits for free memory, and work on a small response does not', async () => {
   const answers = new HeldAnswers()
   const work = (bytes: number) => answers.during('a', bytes, async () => 'done')

@@ -1,0 +1,108 @@
+/** Tests how much memory the answer to an MCP batch may occupy, and that no refusal hides a change. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const LIMIT_BYTES = 8 * 1024 * 1024
+
+let service: TestService
+let agent: Agent
+let messageId: string
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+  agent = await service.newAgent()
+  const text = 'x'.repeat(1_800_000)
+  const sent = await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text })
+  messageId = sent.body.messageId
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const call = (id: number, name: string, args: object) => ({
+  jsonrpc: '2.0',
+  id,
+  method: 'tools/call',
+  params: { name, arguments: args },
+})
+const read = (id: number) => call(id, 'mail.get_message', { messageId })
+const change = (label: string) => call(99, 'mail.update_labels', { messageId, addLabels: [label] })
+
+async function post(body: object): Promise<{ status: number; bytes: number; results: any[] }> {
+  const response = await fetch(`${service.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${agent.key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify(body),
+  })
+  const text = await response.text()
+  const results = [JSON.parse(text)].flat().map(({ result }) => result)
+  return { status: response.status, bytes: Buffer.byteLength(text), results }
+}
+
+/** Returns the labels in the result of a change, which is the last call. */
+const labelsIn = (results: any[]): string[] => results.at(-1).structuredContent.labels
+
+/** Sends a batch and reads only the first bytes of the answer. */
+function readNothing(batch: object): Promise<{ socket: Socket; head: string }> {
+  const body = JSON.stringify(batch)
+  const socket = connect(service.api.port, '127.0.0.1').on('error', () => {})
+  socket.write(
+    `POST /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\nContent-Type: application/json\r\n` +
+      `Accept: application/json, text/event-stream\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+  return new Promise((resolve) =>
+    socket.once('data', (bytes) => {
+      socket.pause()
+      resolve({ socket, head: bytes.toString('latin1') })
+    }),
+  )
+}
+
+test('the reads of a batch return at most 8 MB together, and a change in the batch is still answered', async () => {
+  const alone = await post(read(1))
+  expect(alone.bytes).toBeWithin(LIMIT_BYTES / 8, LIMIT_BYTES)
+  const reads = [1, 2, 3, 4, 5, 6, 7].map(read)
+  for (const batch of [reads, [...reads, change('answered')]]) {
+    const { status, bytes, results } = await post(batch)
+    expect(status).toBe(200)
+    const ofChange = batch.length > reads.length ? alone.bytes : 0
+    expect(bytes).toBeWithin(alone.bytes, LIMIT_BYTES + ofChange + 10_000)
+    const refused = results.filter(({ isError }) => isError)
+    expect(refused.length).toBeWithin(1, 7)
+    for (const { _meta, content } of refused) {
+      expect(_meta['purser/error'].status).toBe(413)
+      expect(content[0].text).toContain('send this call alone')
+    }
+    if (ofChange > 0) expect(labelsIn(results)).toContain('answered')
+  }
+})
+
+test('unread answers to batches with a change get a limited part of the memory, and a refused batch changes nothing', async () => {
+  const sockets: Socket[] = []
+  try {
+    let head = 'HTTP/1.1 200'
+    while (head.startsWith('HTTP/1.1 200') && sockets.length < 30) {
+      const batch = [change(`unread${sockets.length}`), ...[1, 2, 3, 4].map(read)]
+      const begun = await readNothing(batch)
+      sockets.push(begun.socket)
+      head = begun.head
+    }
+    expect(head).toStartWith('HTTP/1.1 503')
+    expect(head.toLowerCase()).toContain('retry-after: 2\r\n')
+    expect(sockets.length).toBeWithin(2, 30)
+    // A change alone is answered although the memory is used up.
+    const now = labelsIn((await post(change('alone'))).results)
+    expect(now).toContain(`unread${sockets.length - 2}`)
+    expect(now).not.toContain(`unread${sockets.length - 1}`)
+    expect(now).toContain('alone')
+  } finally {
+    for (const socket of sockets) socket.destroy()
+  }
+  await waitFor('the memory of the ended connections', async () => {
+    const { status } = await post([change('later'), read(1)])
+    return status === 200
+  })
+})
