@@ -156,8 +156,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 
 /**
  * Tells whether the service checks the caller of a read again when the response is ready. A read may wait for a minute,
- * for example for the end of a purchase. In this time, the owner may revoke the key. A call of MCP checks its caller
- * itself, because it must respond with a tool error.
+ * for example for the end of a purchase. In this time, the owner may revoke the key. Each call of MCP checks its caller
+ * itself, because a call has its own scope and must respond with a tool error.
  */
 const mustCheckAgain = (request: Request, startedMs: number): boolean =>
   isLate(startedMs) && !mayWrite(request) && stateOf(request).route?.path !== MCP_PATH

@@ -10,7 +10,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import packageJson from '../../package.json' with { type: 'json' }
 import { plain } from '../docs/openApi.ts'
 import { ApiError, type ErrorCode, toApiError } from '../http/errors.ts'
-import { isLate, mayWrite, stateOf } from '../http/requestState.ts'
+import { type Caller, callerOf, isLate, stateOf } from '../http/requestState.ts'
 import { findTool, type Naming, named } from './naming.ts'
 import type { Tool, ToolContext } from './tools/tool.ts'
 import { TOOLS } from './tools/tools.ts'
@@ -50,8 +50,15 @@ function listing(tool: Tool, naming: Naming) {
   }
 }
 
-const allows = (connection: Connection, scope: Tool['scope']): boolean =>
-  scope === 'key' || connection.caller.scopes.includes(scope)
+const allows = (caller: Caller, scope: Tool['scope']): boolean =>
+  scope === 'key' || caller.scopes.includes(scope)
+
+/** Refuses the call of a tool whose scope the caller lacks. @throws {ApiError} 403 */
+function requireScope(caller: Caller, { scope }: Tool): void {
+  if (!allows(caller, scope)) {
+    throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`)
+  }
+}
 
 /** Returns the self-description of the MCP server, which is the same in every revision of MCP. */
 export function serverInfo({ services }: Connection) {
@@ -67,7 +74,7 @@ export const instructionsFor = ({ naming }: Connection): string => named(INSTRUC
 /** Lists the MCP tools that the caller may use, and always lists them in the same order. */
 export const listedTools = (connection: Connection) =>
   LISTED.get(connection.naming)!
-    .filter(({ scope }) => allows(connection, scope))
+    .filter(({ scope }) => allows(connection.caller, scope))
     .map(({ listed }) => listed)
 
 /** Creates an MCP server for the MCP revisions up to 2025-11-25. It lists and calls the tools for one caller. */
@@ -106,13 +113,14 @@ export async function callTool(
   let error: ApiError | null = null
   let cause: unknown
   try {
-    if (!allows(connection, tool.scope)) {
-      throw new ApiError(403, 'forbidden', `Missing required scope: ${tool.scope}`)
-    }
+    requireScope(connection.caller, tool)
     const signal = AbortSignal.any([cancelled, connection.request.signal])
     const { data, text } = await tool.call({ ...connection, signal }, args)
     const { request } = connection
-    if (isLate(startedMs) && !mayWrite(request)) await stateOf(request).admitAgain?.()
+    if (isLate(startedMs) && tool.hints.readOnlyHint) {
+      await stateOf(request).admitAgain?.()
+      requireScope(callerOf(request), tool)
+    }
     // Third parties and agents wrote parts of a tool result's text. Therefore the service does not rewrite tool names in
     // it.
     const result: CallToolResult = { content: [{ type: 'text', text }], structuredContent: data }
