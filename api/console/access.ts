@@ -75,17 +75,18 @@ function isOwnOrigin(origin: string, host: string | null, baseUrl: string): bool
 }
 
 /**
- * Returns the name of the session cookie. The name has the prefix `__Secure-` only over TLS, because browsers accept
- * this prefix only over TLS.
+ * Returns the name of the session cookie. The name has the prefix `__Host-`, so that no sibling host can set the cookie
+ * of another session. Browsers accept this prefix only over TLS, and only with the path `/`.
  */
 const cookieName = (baseUrl: string): string =>
-  isSecure(baseUrl) ? '__Secure-purser_session' : 'purser_session'
+  isSecure(baseUrl) ? '__Host-purser_session' : 'purser_session'
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:')
 
 /** Returns the Set-Cookie header of a console session. If `secret` is `null`, the header deletes the session cookie. */
 export function sessionCookie(baseUrl: string, secret: string | null, expiresAt?: Date): string {
-  const attributes = `Path=/console; HttpOnly; SameSite=Strict${isSecure(baseUrl) ? '; Secure' : ''}`
+  const [path, secure] = isSecure(baseUrl) ? ['/', '; Secure'] : ['/console', '']
+  const attributes = `Path=${path}; HttpOnly; SameSite=Strict${secure}`
   const lifetime = secret === null ? 'Max-Age=0' : `Expires=${expiresAt?.toUTCString()}`
   return `${cookieName(baseUrl)}=${secret ?? ''}; ${lifetime}; ${attributes}`
 }

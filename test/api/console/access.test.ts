@@ -103,18 +103,18 @@ const SECRET = 'S'.repeat(43)
 
 test('the cookie of a console session lasts until the end of the session, and is Secure only with https', () => {
   const expiresAt = new Date('2026-03-01T12:00:00.900Z')
-  const rest = 'Expires=Sun, 01 Mar 2026 12:00:00 GMT; Path=/console; HttpOnly; SameSite=Strict'
+  const until = 'Expires=Sun, 01 Mar 2026 12:00:00 GMT'
   expect(sessionCookie('http://purser.example', SECRET, expiresAt)).toBe(
-    `purser_session=${SECRET}; ${rest}`,
+    `purser_session=${SECRET}; ${until}; Path=/console; HttpOnly; SameSite=Strict`,
   )
   expect(sessionCookie(BASE, SECRET, expiresAt)).toBe(
-    `__Secure-purser_session=${SECRET}; ${rest}; Secure`,
+    `__Host-purser_session=${SECRET}; ${until}; Path=/; HttpOnly; SameSite=Strict; Secure`,
   )
 })
 
 test('if there is no session secret, the Set-Cookie header tells the browser to delete the session cookie at once', () => {
   expect(sessionCookie(BASE, null)).toBe(
-    '__Secure-purser_session=; Max-Age=0; Path=/console; HttpOnly; SameSite=Strict; Secure',
+    '__Host-purser_session=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict; Secure',
   )
 })
 
@@ -186,6 +186,7 @@ describe('the console finds the session of a request by its session cookie, and 
       'purser_session=',
       `other=${secret}`,
       `__Secure-purser_session=${secret}`,
+      `__Host-purser_session=${secret}`,
       `purser_session=${secret}A`,
       `purser_session=${secret.slice(1)}`,
       `purser_session=${'é'.repeat(43)}`,

@@ -63,7 +63,7 @@ test('a sign-in link expires after fifteen minutes', async () => {
   expect((await stranger().post('/sessions', { token })).status).toBe(401)
 })
 
-test('the session cookie is HttpOnly, SameSite=Strict, limited to /console, and Secure with https', async () => {
+test('the session cookie is HttpOnly and SameSite=Strict, and with https, no sibling host can replace it', async () => {
   const answer = await stranger().post('/sessions', { token: await newToken() })
   expect(answer.headers.get('set-cookie')).toMatch(
     /^purser_session=[\w-]{43}; Expires=[^;]+ GMT; Path=\/console; HttpOnly; SameSite=Strict$/,
@@ -83,8 +83,17 @@ test('the session cookie is HttpOnly, SameSite=Strict, limited to /console, and 
     },
   )
   expect(secure.headers.get('set-cookie')).toMatch(
-    /^__Secure-purser_session=[\w-]{43}; .*; HttpOnly; SameSite=Strict; Secure$/,
+    /^__Host-purser_session=[\w-]{43}; .*; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
   )
+  // A sibling host can set a cookie without the prefix `__Host-` for the path /console/api. Browsers send it first.
+  const [own = ''] = secure.headers.get('set-cookie')!.split(';')
+  const secret = (await signInAs(behindTls, 'viewer')).cookie.split('=')[1]
+  for (const name of ['__Secure-purser_session', 'purser_session']) {
+    const foreign = `${name}=${secret}`
+    const both = await consoleClient(behindTls.url, `${foreign}; ${own}`).get('/session')
+    expect([name, both.body.person?.role]).toEqual([name, 'operator'])
+    expect((await consoleClient(behindTls.url, foreign).get('/session')).status).toBe(401)
+  }
 })
 
 test('a process of the previous release, which knows no roles, accepts only sessions and sign-in links of the first operator', async () => {
