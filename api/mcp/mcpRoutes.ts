@@ -151,7 +151,7 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 /**
  * Reads the JSON-RPC message or batch of an HTTP request.
  * @returns the JSON-RPC messages that need a response. Null means that no message needs one.
- * @throws {ApiError} 400 for a body that is not a JSON-RPC message.
+ * @throws {ApiError} 400 for a body that is not a JSON-RPC message, and for a batch that uses an id twice.
  */
 function readMessages(value: unknown, version: string | null): object | null {
   if (typeof value !== 'object' || value === null) throw notAnObject()
@@ -163,6 +163,9 @@ function readMessages(value: unknown, version: string | null): object | null {
     throw badRequest(`A batch must have 1 to ${BATCH_MAX} messages`)
   }
   const rest = value.filter((message) => !isCancellation(message))
+  // The MCP SDK finds the answer to a call by its id. It would run both calls and answer only one.
+  const ids = rest.map((message) => message?.id).filter((id) => id !== undefined && id !== null)
+  if (new Set(ids).size < ids.length) throw badRequest('A batch must not use an id twice')
   return rest.length === 0 ? null : rest
 }
 

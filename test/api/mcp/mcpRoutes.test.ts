@@ -84,6 +84,18 @@ describe('a batch of MCP messages is accepted only with an allowed length and MC
     }
   })
 
+  test('a batch with an id that two calls share is refused before any call runs', async () => {
+    const mail = { to: ['a@example.com'], subject: 's', text: 't' }
+    for (const id of [1, '1']) {
+      const send = { ...toolCall('mail.send', mail), id }
+      const { status, body } = await post([send, NOTE, { ...WHOAMI, id: 2 }, send])
+      expect([status, body.message]).toEqual([400, 'A batch must not use an id twice'])
+    }
+    expect((await agent.get('/v0/messages?labels=sent')).body.count).toBe(0)
+    const { body } = await post([WHOAMI, { ...WHOAMI, id: '1' }, NOTE, NOTE])
+    expect(body.map(({ id }: { id: unknown }) => id)).toEqual([1, '1'])
+  })
+
   test('a batch is accepted in MCP version 2025-03-26 or without a version, and refused in any other version', async () => {
     const of = (version: string) => post([WHOAMI], { headers: { 'mcp-protocol-version': version } })
     expect((await of('2025-03-26')).status).toBe(200)
