@@ -103,6 +103,7 @@ async function reach(
   }
 }
 
+const SIGN_IN_ID = /^csi_[0-9a-f]{24}$/
 const OVER = 'This sign-in is over: begin again'
 const busy = () =>
   new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again', {
@@ -123,9 +124,11 @@ async function finish(
   personId: string | null,
 ): Promise<CompanySignIn> {
   const { pool, config } = services
+  if (config.company === null) throw notFound('OIDC_ISSUER is not set')
   const browser = readBrowser(request, config.http.baseUrl)
   const answer = query.replace(/^\?/, '')
   const id = new URLSearchParams(answer).get('state') ?? ''
+  if (!SIGN_IN_ID.test(id)) throw conflict(OVER)
   // The `state` in the identity provider's redirect must belong to a sign-in of the same browser. Otherwise an attacker
   // could send a redirect of their own sign-in to another person.
   const open = browser === null ? null : await findOwnSignIn(pool, id, browser)

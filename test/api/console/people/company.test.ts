@@ -1,5 +1,6 @@
 /** Tests company sign-in (OpenID Connect) with a real identity provider. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { newCompanySignInId } from '../../../../shared/ids.ts'
 import { hashSecret } from '../../../../shared/secretHash.ts'
 import { answerSignIn } from '../../../../sql/account/people/companySignIns.ts'
 import {
@@ -173,6 +174,16 @@ test('a forged response of the identity provider connects no account', async () 
   expect((await person.get('/company-account')).body).toEqual({ issuer: null })
 })
 
+test('a response of the identity provider for an unknown sign-in is a conflict, whatever characters its state contains', async () => {
+  await using other = await startTestService({ smtp: false, workers: false, env: provider.env })
+  const client = consoleClient(other.url, `purser_browser=${'A'.repeat(43)}`)
+  for (const state of ['x', '', '%00', 'csi_%00', `csi_${'0'.repeat(24)}`, '%ED%A0%80']) {
+    const query = `state=${state}&code=c`
+    const { status, body } = await client.post('/company-sign-ins/answer', { query })
+    expect([state, status, body.message]).toEqual([state, 409, 'This sign-in is over: begin again'])
+  }
+})
+
 test('forged responses of the identity provider count against the rate limit of failed sign-ins', async () => {
   await using limited = await startTestService({
     smtp: false,
@@ -194,18 +205,16 @@ test('forged responses of the identity provider count against the rate limit of 
 test('if another request has already completed a sign-in, the service tells the browser that the sign-in is over', async () => {
   const { pool } = service.database
   const browser = 'B'.repeat(43)
+  const id = newCompanySignInId()
   await pool.query(
     `insert into company_sign_ins (id, browser_hash, state, issuer, subject, expires_at)
-     values ('raced', $1, 'done', 'https://idp.example', 'x', now() + interval '1 minute')`,
-    [hashSecret(browser)],
+     values ($2, $1, 'done', 'https://idp.example', 'x', now() + interval '1 minute')`,
+    [hashSecret(browser), id],
   )
   const client = withCookies(`purser_browser=${browser}`)
-  const [late] = await whileHeld(
-    pool,
-    `delete from company_sign_ins where id = 'raced'`,
-    [],
-    () => [client.post('/company-sign-ins/answer', { query: 'state=raced' })],
-  )
+  const [late] = await whileHeld(pool, `delete from company_sign_ins where id = $1`, [id], () => [
+    client.post('/company-sign-ins/answer', { query: `state=${id}` }),
+  ])
   expect([late!.status, late!.body.message]).toEqual([409, 'This sign-in is over: begin again'])
 })
 
@@ -241,6 +250,11 @@ test('if no identity provider is configured, or it is unreachable, a sign-in wit
   await using plain = await startTestService({ smtp: false, workers: false })
   const none = await consoleClient(plain.url, '').post('/company-sign-ins', {})
   expect([none.status, none.body.message]).toEqual([404, 'OIDC_ISSUER is not set'])
+  const answered = await consoleClient(plain.url, `purser_browser=${'A'.repeat(43)}`).post(
+    '/company-sign-ins/answer',
+    { query: 'state=%00' },
+  )
+  expect([answered.status, answered.body.message]).toEqual([404, 'OIDC_ISSUER is not set'])
   expect((await consoleClient(plain.url, '').get('/sign-in-ways')).body.company).toBeNull()
   await using away = await startTestService({
     smtp: false,
