@@ -8,7 +8,7 @@ const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
  * URL. A request target has no fragment (RFC 9112 §3.2), so the function refuses a `#`. The router would take the `#`
  * as a part of the path, and would run another route than the checked one.
  */
-export function readUrl(request: Request): URL {
+export function readUrl(request: Pick<Request, 'url' | 'headers'>): URL {
   const host = request.headers.get('host')
   const url = URL.parse(request.url)
   if (url === null || (host !== null && host !== '' && !HOST.test(host))) {

@@ -1,3 +1,4 @@
+import { ApiError } from '../../http/errors.ts'
 import { SmtpReply } from '../acceptance.ts'
 
 /** Sets after how many seconds a mail service may send the same mail again if the response had status 503. */
@@ -47,5 +48,6 @@ export function refusalResponse({ status, message }: HttpRefusal): Response {
 export function toRefusal(error: unknown): HttpRefusal | null {
   if (error instanceof HttpRefusal) return error
   if (error instanceof SmtpReply) return refusalOf(error)
+  if (error instanceof ApiError) return new HttpRefusal(error.status, error.message)
   return null
 }

@@ -5,6 +5,7 @@ import { serve } from '../../../shared/process/serve.ts'
 import type { Running } from '../../../shared/process/service.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { recordRelayReport } from '../../../sql/mail/inbound/relayReports.ts'
+import { readUrl } from '../../http/input/url.ts'
 import { createClientAddress } from '../../http/limits/clientAddress.ts'
 import { MESSAGE_MAX_BYTES, SmtpReply, TOO_MANY_CONNECTIONS } from '../acceptance.ts'
 import { PATIENCE, type Patience } from '../listener.ts'
@@ -182,7 +183,7 @@ async function read(
   request: ArrivingRequest,
   { keys, ses }: ServerParts,
 ): Promise<HandedMail | HandedReports> {
-  const { pathname } = new URL(request.url)
+  const { pathname } = readUrl(request)
   for (const adapter of ses === null ? ADAPTERS : [...ADAPTERS, ses]) {
     try {
       const mail = await adapter(request, pathname, keys)

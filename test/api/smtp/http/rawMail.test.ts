@@ -263,6 +263,27 @@ test('without INBOUND_SECRETS the HTTP port for mail is closed, and other paths 
   expect((await handOver(port, { method: 'GET' })).status).toBe(405)
 })
 
+test('an HTTP delivery with an invalid Host header gets status 400, so that the mail provider does not repeat it', async () => {
+  const answerTo = (head: string) =>
+    new Promise<string>((resolve) => {
+      let answer = ''
+      const socket = connect(port, '127.0.0.1', () => socket.write(`${head}\r\n\r\n`))
+      socket.on('data', (bytes) => {
+        answer += bytes
+        socket.end()
+      })
+      socket.on('close', () => resolve(answer))
+    })
+  const rest = 'HTTP/1.1\r\nContent-Length: 0\r\nHost:'
+  for (const host of ['a?b', 'a/b', 'a b', 'a:port']) {
+    const answer = await answerTo(`POST /v0/inbound/raw ${rest} ${host}`)
+    expect([host, answer.split('\r\n')[0]]).toEqual([host, 'HTTP/1.1 400 Bad Request'])
+    expect(answer).toContain('Host must be a host name or an IP address')
+  }
+  const answer = await answerTo(`POST /v0/inbound/raw ${rest} mail.example:80`)
+  expect(answer).toStartWith('HTTP/1.1 401')
+})
+
 test('while the database is unreachable, mail with a known secret is accepted over HTTP and arrives later', async () => {
   await using away = await startTestService({ env: INBOUND_ENV, proxied: true })
   const own = await away.newAgent()
