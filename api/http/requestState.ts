@@ -6,7 +6,7 @@ import type { ConsoleSession } from '../../sql/account/people/consoleSessions.ts
 import type { Lsn } from '../../sql/operations/replica.ts'
 import type { Route } from '../docs/routeTable.ts'
 import type { Budget } from './gate.ts'
-import type { ReservedAnswer } from './limits/heldAnswers.ts'
+import type { GrowingAnswer } from './limits/heldAnswers.ts'
 import type { Reader } from './limits/loopTime.ts'
 
 /** Holds the state of one HTTP request. The steps of `app.ts` write the state of each request. */
@@ -47,8 +47,8 @@ export type RequestState = {
    * later reads of the project need not wait for the replica.
    */
   onlyReads: boolean
-  /** Holds the memory that the response to a request with several calls (an MCP batch) may occupy. */
-  reserved: ReservedAnswer | null
+  /** Counts the memory of the response to a request with several calls (an MCP batch). */
+  growing: GrowingAnswer | null
   /** Counts the bytes of the request body that have already arrived. */
   bodyBytes: number
   /**
@@ -71,7 +71,7 @@ export const newRequestState = (requestId: string): RequestState => ({
   error: undefined,
   writtenTo: null,
   onlyReads: false,
-  reserved: null,
+  growing: null,
   bodyBytes: 0,
   admitAgain: null,
 })

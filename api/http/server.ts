@@ -29,7 +29,7 @@ import { createTillBatchers } from '../till/payments/tillBatchers.ts'
 import { ApiError, errorResponse } from './errors.ts'
 import { sendLargeAtOnce } from './finish.ts'
 import { MCP_PATH } from './gate.ts'
-import { HeldAnswers, type ReservedAnswer } from './limits/heldAnswers.ts'
+import { type GrowingAnswer, HeldAnswers } from './limits/heldAnswers.ts'
 import { LoopTime } from './limits/loopTime.ts'
 import { createSearches } from './limits/searches.ts'
 import { StrangerReads } from './limits/strangerReads.ts'
@@ -267,8 +267,8 @@ async function heldAnswer(
   request: Request,
   answered: Response,
 ) {
-  const { reserved } = stateOf(request)
-  if (reserved !== null) return await reservedAnswer({ loopTime, reserved }, request, answered)
+  const { growing } = stateOf(request)
+  if (growing !== null) return await grownAnswer({ loopTime, growing }, request, answered)
   const reader = readerOf(request)
   if (reader === null) return await sendLargeAtOnce(answered)
   try {
@@ -293,11 +293,11 @@ async function heldAnswer(
 }
 
 /**
- * Holds the reserved memory of a large response until the client has read it. The function never refuses the response,
+ * Holds the memory of a large response to a batch until the client has read it. The function never refuses the response,
  * because the service may have made a change.
  */
-async function reservedAnswer(
-  { loopTime, reserved }: { loopTime: LoopTime; reserved: ReservedAnswer },
+async function grownAnswer(
+  { loopTime, growing }: { loopTime: LoopTime; growing: GrowingAnswer },
   request: Request,
   answered: Response,
 ) {
@@ -306,9 +306,9 @@ async function reservedAnswer(
     return await sendLargeAtOnce(answered, async (bytes) => {
       loopTime.countJson({ sharer: projectOf(request).projectId, route: MCP_PATH }, bytes.length)
       isHeld = true
-      return reserved.body(bytes)
+      return growing.body(bytes)
     })
   } finally {
-    if (!isHeld) reserved.release()
+    if (!isHeld) growing.release()
   }
 }

@@ -95,8 +95,7 @@ async function answer(
   await countFurther(services, projectId, calls.length - 1)
   stateOf(request).onlyReads = calls.every(isRead)
   const isBatch = Array.isArray(body) && body.length > 1
-  const reserved = isBatch ? services.answers.reserve(projectId, BATCH_MAX_BYTES) : null
-  stateOf(request).reserved = reserved
+  stateOf(request).growing = isBatch ? services.answers.grow(projectId, BATCH_MAX_BYTES) : null
   const { exchange } = await loadExchange()
   return exchange(request, body, {
     services,

@@ -124,11 +124,13 @@ export async function callTool(
     // Third parties and agents wrote parts of a tool result's text. Therefore the service does not rewrite tool names in
     // it.
     const result: CallToolResult = { content: [{ type: 'text', text }], structuredContent: data }
-    const { reserved } = stateOf(request)
-    const size = reserved === null ? 0 : Buffer.byteLength(JSON.stringify(result))
-    if (reserved?.add(size, !tool.hints.readOnlyHint) === false) {
+    const { growing } = stateOf(request)
+    const size = growing === null ? 0 : Buffer.byteLength(JSON.stringify(result))
+    if (growing?.add(size, !tool.hints.readOnlyHint) === false) {
       const message = 'The results of this batch are too large together: send this call alone'
-      throw new ApiError(413, 'payload_too_large', message)
+      error = new ApiError(413, 'payload_too_large', message)
+      // The tool's own advice is about one content that is too large.
+      return failure({ ...tool, fixes: {} }, error, connection.naming)
     }
     return result
   } catch (thrown) {

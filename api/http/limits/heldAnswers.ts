@@ -27,11 +27,11 @@ const RETRY_S = 2
 /** Describes a content (such as a mail) that a client is reading. */
 type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: () => void }
 
-/** Describes the memory that a response got before the work for it began. */
-export type ReservedAnswer = {
+/** Describes a response that grows while several calls run, such as the response to an MCP batch. */
+export type GrowingAnswer = {
   /**
-   * Counts a part of the response. @param must tells that the response contains the part in any case. @returns false if
-   * the part does not fit into the reserved memory and must be left out.
+   * Holds memory for the result of one call. @param must tells that the response contains the result in any case.
+   * @returns false if the result does not fit and must be left out.
    */
   add(bytes: number, must: boolean): boolean
   /** Returns the body of the response, and holds the memory until the client has read it. */
@@ -100,27 +100,37 @@ export class HeldAnswers {
   }
 
   /**
-   * Holds memory for a response before the work for it begins, because a refusal after the work would hide a change.
-   * @throws {ApiError} 503 if the project already uses all the memory that it may use.
+   * Returns a response that grows while several calls run. The results that may be left out get memory only within
+   * `maxBytes`, and only if memory is free for the project.
    */
-  reserve(projectId: string, bytes: number): ReservedAnswer {
-    const releases = [this.#hold(projectId, bytes)]
+  grow(projectId: string, maxBytes: number): GrowingAnswer {
+    const releases: (() => void)[] = []
+    let held = 0
     let isOver = false
     const release = () => {
       isOver = true
       for (const one of releases.splice(0)) one()
     }
-    let left = bytes
+    const takeIfFree = (part: number) => {
+      if (held + part > maxBytes) return null
+      try {
+        return this.#hold(projectId, part)
+      } catch (error) {
+        if (error instanceof ApiError) return null
+        throw error
+      }
+    }
     return {
       add: (part, must) => {
         // A cancelled call may end after the response.
         if (isOver) return true
-        if (part > left && !must) return false
-        if (part > left) releases.push(this.#shares.charge(projectId, part - left))
-        left = Math.max(0, left - part)
+        const one = must ? this.#shares.charge(projectId, part) : takeIfFree(part)
+        if (one === null) return false
+        releases.push(one)
+        held += part
         return true
       },
-      body: (content) => this.#stream(projectId, content, release),
+      body: (content) => this.#stream(projectId, content, release, held),
       release,
     }
   }
@@ -155,7 +165,12 @@ export class HeldAnswers {
       .sort((a, b) => heldBy(b) - heldBy(a) || a.waitsSinceMs - b.waitsSinceMs)
   }
 
-  #stream(projectId: string, content: Buffer, release: () => void): ReadableStream<Uint8Array> {
+  #stream(
+    projectId: string,
+    content: Buffer,
+    release: () => void,
+    size = content.length,
+  ): ReadableStream<Uint8Array> {
     let bytes = content
     let at = 0
     const end = () => {
@@ -169,7 +184,7 @@ export class HeldAnswers {
       end()
       controls?.error(new Error('the client read too slowly'))
     }
-    const state: Stream = { projectId, size: content.length, waitsSinceMs: this.#nowMs(), abort }
+    const state: Stream = { projectId, size, waitsSinceMs: this.#nowMs(), abort }
     this.#streams.add(state)
     const timer = setTimeout(abort, this.#readMaxMs)
     timer.unref()

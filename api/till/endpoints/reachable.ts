@@ -25,6 +25,8 @@ const POLL_MS = 100
  * request in between waits for the next check, because a seller that has just become reachable must be able to sell.
  */
 const PROVOKE_PAUSE_MS = 2_000
+/** Limits how many milliseconds too early a timer may end, so that the request for a challenge waits again. */
+const EARLY_MAX_MS = 250
 
 /**
  * Refuses a payment challenge for an endpoint that is paused or unreachable. If the last check could not reach the
@@ -49,12 +51,15 @@ export async function checkReachable({ pool }: Services, offer: Offer): Promise<
 }
 
 async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
-  const restMs = await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
-  if (restMs === 0) return
-  await Bun.sleep(Math.min(restMs, PROVOKE_PAUSE_MS))
-  // A timer can end before the database's clock shows the same time. With the whole pause, this call would then start no
-  // check, and the service would refuse the challenge by the old verdict.
-  await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS / 2)
+  let restMs = await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
+  let isFirst = true
+  // A timer can end before the database's clock shows the same time. Without another wait, the service would then refuse
+  // the challenge by the old verdict. A longer rest means that another request has started a check meanwhile.
+  while (restMs > 0 && (isFirst || restMs < EARLY_MAX_MS)) {
+    await Bun.sleep(Math.ceil(Math.min(restMs, PROVOKE_PAUSE_MS)))
+    restMs = await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
+    isFirst = false
+  }
 }
 
 /**

@@ -29,19 +29,22 @@ test('a response body of at most 256 KB is returned whole, even if other respons
   expect(await answers.body('b', 1, read)).toBeInstanceOf(ReadableStream)
 })
 
-test('a response with reserved memory leaves out parts that do not fit, and counts the parts that it must contain', async () => {
+test('a growing response leaves out parts that do not fit, and counts the parts that it must contain', async () => {
   const answers = new HeldAnswers({ totalBytes: 8 * MB })
-  const reserved = answers.reserve('a', MB)
-  expect([reserved.add(MB / 2, false), reserved.add(MB, false)]).toEqual([true, false])
-  await answers.body('a', 2 * MB, read).then((body) => new Response(body).arrayBuffer())
-  expect(reserved.add(3 * MB, true)).toBe(true)
+  const growing = answers.grow('a', 3 * MB)
+  expect([growing.add(2 * MB, false), growing.add(2 * MB, false)]).toEqual([true, false])
+  expect(growing.add(2 * MB, true)).toBe(true)
+  // The project now holds 4 MB, which is its half of the memory.
+  expect(answers.grow('a', 3 * MB).add(MB, false)).toBe(false)
   expect((await failure(answers.body('a', MB, read)))?.message).toMatch(/Too many large contents/)
-  expect(() => answers.reserve('a', MB)).toThrow('Too many large contents')
-  const body = reserved.body(Buffer.alloc(MB))
+  const body = growing.body(Buffer.alloc(MB))
   expect((await failure(answers.body('a', MB, read)))?.message).toMatch(/Too many large contents/)
   await new Response(body).arrayBuffer()
-  expect(reserved.add(8 * MB, true)).toBe(true)
-  answers.reserve('a', 8 * MB).release()
+  expect(growing.add(8 * MB, true)).toBe(true)
+  const later = answers.grow('a', 8 * MB)
+  expect(later.add(4 * MB, false)).toBe(true)
+  later.release()
+  expect(answers.grow('a', 8 * MB).add(4 * MB, false)).toBe(true)
 })
 
 test('work on a large response waits for free memory, and work on a small response does not', async () => {
