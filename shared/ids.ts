@@ -50,7 +50,7 @@ export const newPaymentId = (): string => randomId('pay_')
 /** Generates the identifier of a payment check that waits for a result from the chain. */
 export const newCheckId = (): string => randomId('chk_')
 
-/** Generates the identifier of one request with a stored secret. */
+/** Generates the identifier of one request that sends a stored secret. */
 export const newUseId = (): string => randomId('use_')
 
 /** Generates the identifier of an email rule (docs/contract.md §4). */

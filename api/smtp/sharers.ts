@@ -5,7 +5,7 @@ import { networksOf } from '../../shared/http/networkSubject.ts'
  */
 const WIDE_FACTOR = 4
 
-/** Describes a party that shares the listener: a network, or an inbox that gets mail from a mail service. */
+/** Describes a party to the listener's limits: a network of clients, or an inbox that gets mail from a mail service. */
 export type Sharer = {
   readonly name: string
   /** Holds how many times the limit of an ordinary sharer (such as a network) this sharer may use. */

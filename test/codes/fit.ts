@@ -44,8 +44,8 @@ function partsOf({ subject, text, html }: CodeMail) {
 }
 
 /**
- * Counts the candidates of the mails that the training left out, by the confidence that the model gives to each
- * candidate.
+ * Counts the possible codes in the mails that the training left out, grouped by the confidence that the model gives to
+ * each possible code.
  */
 const calibration: Calibration = new Map()
 const count = () => ({ right: 0, all: 0 })

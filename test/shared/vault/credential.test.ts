@@ -102,7 +102,7 @@ describe('the content of a credential is refused if its type, its form or its si
 })
 
 describe('a known field of a credential is refused if its value has the wrong type', () => {
-  test('a field of a credential that is known as a text must be a string', () => {
+  test('a known text field of a credential, such as a password, must be a string', () => {
     expect(contentFault('LOGIN', { password: 'soup' })).toBeNull()
     for (const value of [7, null, ['soup'], { a: 1 }]) {
       expect(contentFault('LOGIN', { password: value })).toBe('data.password must be a string')

@@ -40,7 +40,7 @@ const SPELLINGS = [
   '/%77%65%61ther?city=Berlin',
 ]
 
-test('a risen price waits for the owner, however the agent spells the path', async () => {
+test('if a price has risen, the payment waits for the owner’s approval, however the agent spells the path', async () => {
   const projectId = await scene.newProject()
   expect(await buy(projectId, '/weather')).toEqual(['answered', null])
   scene.shop.ask = () => challenge({ amount: '90000' })

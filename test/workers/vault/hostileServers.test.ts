@@ -260,7 +260,7 @@ test(
   { timeout: 180_000 },
 )
 
-test('a request with a secret opens no connection to a private address, and trusts no certificate of another authority', async () => {
+test('a request with a secret opens no connection to a private address, and trusts only certificates of the known authorities', async () => {
   const request: UseRequest = {
     ...{ method: 'GET', url: `https://hostile.example:${port}/`, headers: {}, body: null },
   }

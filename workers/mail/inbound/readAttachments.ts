@@ -228,7 +228,8 @@ async function orLost(read: () => Promise<Buffer>, tries: number): Promise<Buffe
 }
 
 /**
- * Tells whether an error says nothing about the attachment, because the service could not begin to read the attachment.
+ * Tells whether the service failed before it began to read the attachment, so that the error says nothing about the
+ * attachment.
  */
 const isOutage = (error: unknown): boolean =>
   error instanceof BlobsAwayError || (error instanceof ChildError && error.isUnstarted)

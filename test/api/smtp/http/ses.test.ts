@@ -267,7 +267,7 @@ test('a notification that is neither a mail nor a bounce is accepted without eff
   expect([status, body]).toEqual([200, { recorded: false }])
 })
 
-test('a path beside the one for SES does not exist', async () => {
+test('only the exact path for SES receives mail, and a longer path gets status 404', async () => {
   const request = { method: 'POST', body: sns({ notificationType: 'Received' }) }
   const { status } = await handOver(service.smtp!.httpPort!, request, '/v0/inbound/ses2')
   expect(status).toBe(404)

@@ -66,8 +66,8 @@ test('twenty concurrent requests for a challenge of an unreachable endpoint caus
   await verdict(id, 'unreachable')
   await challenge(resource)
   const answers = await Promise.all(Array.from({ length: 20 }, () => challenge(resource)))
-  // A challenge that is requested during a slow check may succeed, because the check itself may have caused the
-  // request.
+  // A request for an x402 challenge may succeed while the endpoint's check is slow, because the check itself may have
+  // caused the request.
   const refused = answers.filter(({ status: code }) => code === 400)
   expect(refused.length).toBeGreaterThan(0)
   // The error message contains the time of the check, so at most two checks cause at most two different messages.

@@ -133,7 +133,7 @@ describe('the facilitator’s verify call tells the seller whether a payment is 
     expect((await pool.query(counted)).rows[0].n).toBe(before)
   })
 
-  test('the verify call refuses a payment that the settle call would refuse as used before, although the chain accepts it', async () => {
+  test('the verify call refuses a payment that the chain accepts, if the settle call would refuse the payment because it was used before', async () => {
     const claimed = async (changes: Partial<NewClaim>) => {
       const payment = await pay()
       const { from, to, nonce } = payment.authorization

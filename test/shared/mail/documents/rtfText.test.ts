@@ -183,7 +183,7 @@ describe('the extracted text of an RTF file leaves out words that a person does 
     expect(seen('a{\\deleted  }b')).toEqual(['ab'])
   })
 
-  test('words of an RTF file smaller than three points are hidden', () => {
+  test('words in an RTF file count as hidden text if their letters are smaller than three points', () => {
     expect(seen('\\fs5 no\\fs6 a')).toEqual(['a', 'tiny-text'])
     expect(seen('\\fs5 no\\fs a')).toEqual(['a', 'tiny-text'])
   })

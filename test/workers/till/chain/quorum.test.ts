@@ -1,6 +1,6 @@
 /**
- * Tests several RPC nodes of one chain: on which answers the nodes must agree, and which effects a single dishonest
- * node can have.
+ * Tests several RPC nodes of one chain. The tests check which answers the nodes must agree on, and what a single
+ * dishonest node can cause.
  */
 import { expect, test } from 'bun:test'
 import { readBlock, readWallets, sendRaw } from '../../../../workers/till/chain/chain.ts'

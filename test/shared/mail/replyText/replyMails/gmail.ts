@@ -109,7 +109,7 @@ const signedPlain = (choice: string): ReplyMail => {
 }
 
 /**
- * Makes nested quotes of three authors. The older a quoted mail is, the more quote marks its lines have.
+ * Makes nested quotes of three authors. The lines of an older mail have more quote marks.
  */
 const deep = (choice: string): ReplyMail => {
   const { language, body, original, short } = chosen(choice)
