@@ -265,7 +265,7 @@ test('if two changes of an event end at the same time, the next mail about the e
   const { pool } = service.database
   await waitFor('the announcements of both changes', async () => {
     const { rows } = await pool.query(
-      'select from approvals where project_id = $1 and announced_at is null',
+      `select from approvals where project_id = $1 and state = 'waiting' and announced_at is null`,
       [agent.project.id],
     )
     return rows.length === 0
