@@ -20,6 +20,7 @@ const GUIDES = [
   'growing',
   'settings',
   'operating',
+  'fair-shares',
   'scaling',
 ]
 

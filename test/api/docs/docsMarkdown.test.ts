@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startTestService, type TestService } from '../../support/service.ts'
 
@@ -40,8 +40,10 @@ test('/llms.txt links to an existing page for every part of the documentation', 
   }
 })
 
-test('a documentation page contains the Markdown file of the repository, with the URL of the running service', async () => {
-  for (const name of ['agent', 'seller', 'operator']) {
+test('the service serves each guide of the folder docs as the repository holds it, with the URL of the running service', async () => {
+  const names = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.md'))
+  expect(names.length).toBeGreaterThan(10)
+  for (const name of names.map((name) => name.slice(0, -'.md'.length))) {
     const file = readFileSync(join(ROOT, `docs/${name}.md`), 'utf8')
     expect(await (await get(`/docs/${name}.md`)).text()).toBe(
       file.replaceAll('http://127.0.0.1:3000', 'https://purser.example.com'),

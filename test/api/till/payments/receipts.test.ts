@@ -87,7 +87,9 @@ test('the DID documents of the service contain each key both as a JWK with its a
   const [own, ofProject] = [await published('/.well-known/did.json'), await published(path)]
   for (const { verificationMethod, assertionMethod } of [own, ofProject]) {
     const [jwk, multikey] = verificationMethod
-    expect(multikey.publicKeyMultibase).toBe(receipt.publicKey)
+    for (const method of [jwk, multikey]) {
+      expect(method.publicKeyMultibase).toBe(receipt.publicKey)
+    }
     expect(assertionMethod).toEqual([jwk.id, multikey.id])
     // The library jose refuses a public key that does not name its algorithm, so the published key must name it.
     const { payload } = await compactVerify(receipt.jws, await importJWK(jwk.publicKeyJwk))

@@ -39,3 +39,35 @@ describe('text that a mail program puts into the HTML element for a quote stays 
     expect(replyTextFromHtml(`<div>${OWN}</div>${quote}`)).toBe(OWN)
   })
 })
+
+describe('the reply text of an HTML mail ends before the header block of a quoted message in any script', () => {
+  const block = (names: string[], values: string[]) =>
+    names.map((name, n) => `<b>${name}</b> ${values[n]}`).join('<br>')
+  const VALUES = ['Lea &lt;lea@x.test&gt;', '3.03.2026 09:14', 'Owen', 'Door']
+  test.each([
+    ['Russian', ['От:', 'Отправлено:', 'Кому:', 'Тема:']],
+    ['Ukrainian', ['Від:', 'Надіслано:', 'Кому:', 'Тема:']],
+    ['Greek', ['Από:', 'Στάλθηκε:', 'Προς:', 'Θέμα:']],
+    ['Chinese', ['发件人:', '发送时间:', '收件人:', '主题:']],
+    ['Japanese', ['差出人:', '送信日時:', '宛先:', '件名:']],
+    ['Korean', ['보낸 사람:', '보낸 날짜:', '받는 사람:', '제목:']],
+    ['Arabic', ['من:', 'تم الإرسال:', 'إلى:', 'الموضوع:']],
+    ['Hebrew', ['מאת:', 'נשלח:', 'אל:', 'נושא:']],
+    ['Hindi', ['प्रेषक:', 'भेजा गया:', 'प्रति:', 'विषय:']],
+    ['Thai', ['จาก:', 'ส่ง:', 'ถึง:', 'เรื่อง:']],
+  ])('with the field names of %s', (_language, names) => {
+    for (const [open, close] of [
+      ['<div>', '</div>'],
+      ['<hr><p>', '</p>'],
+      ['<table><tr><td>', '</td></tr></table>'],
+    ]) {
+      const quoted = `${open}${block(names, VALUES)}${close}<p>old</p>`
+      expect(replyTextFromHtml(`<p>${OWN}</p>${quoted}`)).toBe(OWN)
+    }
+  })
+
+  test('a list with bold words and colons stays in the reply text', () => {
+    const list = block(['Цвет:', 'Размер:', 'Цена:'], ['синий', 'M', '20'])
+    expect(replyTextFromHtml(`<p>${OWN}</p><div>${list}</div><p>Ада</p>`)).toContain('Размер: M')
+  })
+})
