@@ -46,6 +46,16 @@ describe('the service finds one-time codes in a mail', () => {
     }
   })
 
+  test.each([
+    'Your 2-factor authentication code is 482913.',
+    'Complete the 2-step verification with 482913.',
+    'Use 482913 to reset your password.',
+    'Account: agent47\nYour verification code: 482913',
+    'Username: ada2041\n\n482913 is your sign-in code.',
+  ])('the service finds only the code in the text: %s', (text) => {
+    expect(valuesOf(text, 'Sign in')).toEqual(['482913'])
+  })
+
   test('the service finds a code below a sentence in Shona', () => {
     const text = 'Pinda kodhi yekusimbisa inotevera kuti upinde muakaundi yako.\n\n583027\n'
     expect(valuesOf(text, 'Musika Hub Kupinda')).toEqual(['583027'])
