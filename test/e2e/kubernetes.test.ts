@@ -166,8 +166,8 @@ test('before a pod behind a Kubernetes Service stops, it waits until no new conn
     const { containers, terminationGracePeriodSeconds } = spec.template.spec
     const [command, seconds] = containers[0].lifecycle?.preStop.exec.command ?? []
     expect(command).toBe('sleep')
-    // The service itself may use 20 seconds to finish its work when it stops (shared/process/service.ts), so the pause
-    // before that must be shorter than the rest of the grace period.
+    // When the service stops, it may need 20 seconds to finish its work (shared/process/service.ts). The pause before
+    // the stop must be shorter than the rest of the grace period.
     expect(Number(seconds)).toBeWithin(1, terminationGracePeriodSeconds - 20)
   }
 })

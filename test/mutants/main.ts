@@ -131,8 +131,8 @@ function testFiles(): string[] {
 }
 
 /**
- * Finds which tests could notice which faults. The search takes as long as the whole test suite, so the tool stores the
- * result for later runs with the same files.
+ * Finds which tests could notice which faults. The search takes longer than the whole test suite, so the tool stores the
+ * result. While nothing but test files changes, only the new and the changed test files run again.
  */
 async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
   const folder = join(ROOT, 'node_modules/.cache/mutants')

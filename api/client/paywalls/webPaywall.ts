@@ -67,8 +67,8 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
 
 /** Adds the payment headers to the response of a paid request, and stores the response while the server sends it. */
 function finish(served: Response, { headers, sale }: Paid): Response {
-  // The code reads the headers before the body, because Bun sets the content type of a file, blob or form only when the
-  // headers are read, and loses it with the first read of `body`.
+  // The code reads the headers before the body. Bun sets the content type of a file, blob or form only when the headers
+  // are read, and loses the content type with the first read of `body`.
   served.headers.get('content-type')
   const [sent, stored] = isSold(served.status) ? (served.body?.tee() ?? []) : []
   const late = new AbortController()

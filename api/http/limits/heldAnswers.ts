@@ -111,20 +111,12 @@ export class HeldAnswers {
       isOver = true
       for (const one of releases.splice(0)) one()
     }
-    const takeIfFree = (part: number) => {
-      if (held + part > maxBytes) return null
-      try {
-        return this.#hold(projectId, part)
-      } catch (error) {
-        if (error instanceof ApiError) return null
-        throw error
-      }
-    }
     return {
       add: (part, must) => {
         // A cancelled call may end after the response.
         if (isOver) return true
-        const one = must ? this.#shares.charge(projectId, part) : takeIfFree(part)
+        if (!must && held + part > maxBytes) return false
+        const one = must ? this.#shares.charge(projectId, part) : this.#holdIfFree(projectId, part)
         if (one === null) return false
         releases.push(one)
         held += part
@@ -139,19 +131,27 @@ export class HeldAnswers {
    * Takes memory for a content (such as a mail). If too little memory is free, the process drops contents whose clients
    * have stopped reading. It begins with the project that holds the most memory. It drops nothing if the new content
    * would still not fit.
+   * @returns null if the content does not fit.
    */
-  #hold(projectId: string, size: number): () => void {
+  #holdIfFree(projectId: string, size: number): (() => void) | null {
     const stalled = this.#stalled()
     const freed = new Map<string, number>()
     for (const one of stalled) freed.set(one.projectId, (freed.get(one.projectId) ?? 0) + one.size)
-    if (!this.#shares.hasRoom(projectId, size, freed)) throw crowded()
+    if (!this.#shares.hasRoom(projectId, size, freed)) return null
     for (;;) {
       const release = this.#shares.take(projectId, size)
       if (release !== null) return release
       const next = stalled.shift()
-      if (next === undefined) throw crowded()
+      if (next === undefined) return null
       next.abort()
     }
+  }
+
+  /** Takes memory for a content. @throws {ApiError} 503 if the content does not fit. */
+  #hold(projectId: string, size: number): () => void {
+    const release = this.#holdIfFree(projectId, size)
+    if (release === null) throw crowded()
+    return release
   }
 
   /**

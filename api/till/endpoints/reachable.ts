@@ -51,14 +51,13 @@ export async function checkReachable({ pool }: Services, offer: Offer): Promise<
 }
 
 async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
-  let restMs = await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
-  let isFirst = true
+  const provoke = () => provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
+  let restMs = await provoke()
   // A timer can end before the database's clock shows the same time. Without another wait, the service would then refuse
   // the challenge by the old verdict. A longer rest means that another request has started a check meanwhile.
-  while (restMs > 0 && (isFirst || restMs < EARLY_MAX_MS)) {
+  for (let maxMs = Number.POSITIVE_INFINITY; restMs > 0 && restMs < maxMs; maxMs = EARLY_MAX_MS) {
     await Bun.sleep(Math.ceil(Math.min(restMs, PROVOKE_PAUSE_MS)))
-    restMs = await provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
-    isFirst = false
+    restMs = await provoke()
   }
 }
 

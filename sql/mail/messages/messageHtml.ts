@@ -49,8 +49,8 @@ export async function findMessageHtmlSize(
 }
 
 /**
- * Returns the HTML body of a message with its inline images. The function cuts HTML that is too long for the console to
- * one character more than the maximum, so that the caller recognises such HTML by its length.
+ * Returns the HTML body of a message with its inline images. If the HTML is too long for the console, the function
+ * returns one character more than the maximum. The caller recognises such HTML by its length.
  * @returns null if the message does not exist or has no HTML body.
  */
 export async function findMessageHtml(

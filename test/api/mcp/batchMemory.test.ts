@@ -1,6 +1,7 @@
 /** Tests how much memory the answer to an MCP batch may occupy, and that no refusal hides a change. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
+import { callMcp, toolCall } from '../../support/oauth.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -18,28 +19,14 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-const call = (id: number, name: string, args: object) => ({
-  jsonrpc: '2.0',
-  id,
-  method: 'tools/call',
-  params: { name, arguments: args },
-})
+const call = (id: number, name: string, args: object) => ({ ...toolCall(name, args), id })
 const read = (id: number) => call(id, 'mail.get_message', { messageId })
 const change = (label: string) => call(99, 'mail.update_labels', { messageId, addLabels: [label] })
 
-async function post(body: object): Promise<{ status: number; bytes: number; results: any[] }> {
-  const response = await fetch(`${service.url}/mcp`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${agent.key}`,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-    },
-    body: JSON.stringify(body),
-  })
-  const text = await response.text()
-  const results = [JSON.parse(text)].flat().map(({ result }) => result)
-  return { status: response.status, bytes: Buffer.byteLength(text), results }
+async function post(batch: object): Promise<{ status: number; bytes: number; results: any[] }> {
+  const { status, body } = await callMcp(service.url, agent.key, batch)
+  const results = [body].flat().map(({ result }: any) => result)
+  return { status, bytes: Buffer.byteLength(JSON.stringify(body)), results }
 }
 
 /** Returns the labels in the result of a change, which is the last call. */

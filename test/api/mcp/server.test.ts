@@ -1,5 +1,6 @@
 /** Tests which MCP tool calls the service checks again when their results are ready. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { callMcp, toolCall } from '../../support/oauth.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -9,25 +10,12 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-const call = (id: number, name: string, args = {}) => ({
-  jsonrpc: '2.0',
-  id,
-  method: 'tools/call',
-  params: { name, arguments: args },
-})
+const call = (id: number, name: string, args = {}) => ({ ...toolCall(name, args), id })
 
 /** Sends a JSON-RPC message or batch to /mcp. @returns the results of its calls */
-async function post(key: string, body: object): Promise<any[]> {
-  const response = await fetch(`${service.url}/mcp`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${key}`,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-    },
-    body: JSON.stringify(body),
-  })
-  return [await response.json()].flat().map(({ result }: any) => result)
+async function post(key: string, message: object): Promise<any[]> {
+  const { body } = await callMcp(service.url, key, message)
+  return [body].flat().map(({ result }: any) => result)
 }
 
 test('a read over MCP that ends after its scope was removed is refused as over REST, also in a batch with a change', async () => {

@@ -178,8 +178,8 @@ for (const name of SELLERS) {
     const bring = () => fetch(url, { headers: { 'x-payment': payment } })
     try {
       disturb = () => Promise.reject(new Error('away'))
-      // For a request without payment, the paywall can send the offer that it got within the last minute, so it answers
-      // 402 even while the service is away.
+      // The paywall keeps each offer for a minute. Therefore it answers 402 to a request without payment even while the
+      // service is away.
       expect((await fetch(url)).status).toBe(402)
       const response = await bring()
       expect([response.status, response.headers.get('cache-control')]).toEqual([503, 'no-store'])

@@ -196,8 +196,8 @@ export function createReadAttachments(
     if (next.getTime() > Date.now()) return await comeBack(next.getTime())
     const hadTurn = await turns.runInPlace(sharers, async () => {
       const untilMs = performance.now() + TURN_MS
-      // The job run gives back the attachments that it claimed but did not read. Slow attachments must not cause many
-      // such claims, so the job run claims at most twice as many attachments as it read the last time.
+      // The job run gives back the attachments that it claimed but did not read. To keep these few, the job run claims
+      // at most twice as many attachments as it read the last time.
       let limit = 1
       do {
         const count = await readSome(projectId, limit)

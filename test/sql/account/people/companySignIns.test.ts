@@ -66,8 +66,9 @@ test('if 17 networks have 5,000 sign-ins in progress, a new sign-in replaces the
   const late = await begin()
   const later = await begin(null, '203.0.113.2')
   expect(await Promise.all([early, late, later].map(isUnderWay))).toEqual([true, true, true])
-  // The network flood1 had one sign-in more than the other networks, so it lost its oldest one. After that, all
-  // networks have equally many sign-ins, and flood0 loses its oldest one because its name comes first.
+  // The network flood1 had one sign-in more than each other network, so the service removed its oldest sign-in. After
+  // that, all networks have equally many sign-ins. The service then removes the oldest sign-in of flood0, because its
+  // name comes first.
   expect(await stored(['csi_open1', 'csi_open17', 'csi_open18', 'csi_open2'])).toEqual([
     'csi_open18',
     'csi_open2',

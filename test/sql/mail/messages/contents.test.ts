@@ -112,7 +112,7 @@ test('the inline images of a message are returned up to 8 MB in total', async ()
   )
 })
 
-test('of HTML with more than 500,000 characters, the caller gets one character more than this maximum, which marks it as too long', async () => {
+test('if HTML has more than 500,000 characters, the caller gets 500,001 characters, and recognises by them that the HTML is too long', async () => {
   const projectId = await newProject(pool)
   const htmlOf = async (letters: number) => {
     const html = 'é'.repeat(letters)

@@ -83,8 +83,8 @@ describe('a payment is refused if its authorization was used before the claim (s
   test('if the node lacks the chain’s state at the claim of a payment, a later attempt finds the event of the earlier use of the authorization, and refuses the payment', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
-    // A node on a busy machine needs more than the ten seconds that one request may take to mine 2,500 blocks, so the
-    // test mines them in parts.
+    // The test mines the 2,500 blocks in parts. In one request, a node on a busy machine would need more than the ten
+    // seconds that a request may take.
     for (let n = 0; n < 10; n++) await till.client.mine({ blocks: 250, interval: 0 })
     const id = await till.claim(payment)
     forgetUpTo(till.chain.head.number)
