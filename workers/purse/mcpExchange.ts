@@ -30,6 +30,8 @@ export type ToolRequest = Omit<GuardedRequestParameters, 'method' | 'body'> & {
   body: string | null
   tool: string
   payment: PaymentHeader | null
+  /** Tells whether a DELETE request with `headers` may end the MCP session. By default it may. */
+  endsSession?: boolean
 }
 
 /** Reports that the HTTP request of an MCP call failed before an HTTP response arrived. */
@@ -67,8 +69,10 @@ export async function mcpExchange({
   tool,
   payment,
   body,
+  endsSession = true,
   ...request
 }: ToolRequest): Promise<Exchange> {
+  const address = new URL(request.url).href
   const startedMs = performance.now()
   const ms = () => Math.round(performance.now() - startedMs)
   const restMs = () => Math.max(1, request.timeoutMs - ms())
@@ -76,12 +80,14 @@ export async function mcpExchange({
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const method = init.method ?? 'GET'
+    // The MCP client itself follows redirects within the server. The limits of the mandate and of the credential allow
+    // only the address that the buyer named.
+    if (String(url) !== address) throw new Error('a request to another address is not sent')
     // The MCP client's GET request for server-sent events gets the status 405, because an open event stream would
     // occupy a worker.
     if (method === 'GET') return new Response(null, { status: 405 })
     const answer = await guardedExchange({
       ...request,
-      url: String(url),
       method,
       headers: Object.fromEntries(new Headers(init.headers)),
       timeoutMs: restMs(),
@@ -117,7 +123,7 @@ export async function mcpExchange({
     connection = await connect({ ...request, fetch: guardedFetch, restMs })
     const { client, transport } = connection
     const result = await client.request(call, Result, { timeout: restMs() })
-    await transport.terminateSession().catch(() => {})
+    if (endsSession) await transport.terminateSession().catch(() => {})
     return toExchange(result, told)
   } catch (error) {
     return failed(error, { told, ms })

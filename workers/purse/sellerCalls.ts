@@ -4,7 +4,7 @@
  */
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
 import type { PurchaseAnswer } from '../../shared/purse/purchaseAnswer.ts'
-import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
+import { effectiveBounds, OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
 import {
   checkUseRequest,
@@ -63,15 +63,22 @@ export function createSellerCalls(
 
   /**
    * Returns the HTTP request of a purchase with its secrets filled in. The request is checked once more, because the
-   * credential may have changed since the service accepted the purchase.
+   * credential may have changed since the service accepted the purchase. The field `endsSession` tells whether the
+   * secrets may also be in a DELETE request, which ends an MCP session.
    */
   async function fill({ projectId, credentialName: name, tool }: Buyer, request: UseRequest) {
-    if (name === null) return { ...request, secrets: [] }
+    if (name === null) return { ...request, secrets: [], endsSession: true }
     const credential = await readForUse(pool, { projectId, name, keyring: await source(pool) })
     if (credential === null) return 'the credential is gone or has expired'
     try {
       checkUseRequest(request, { allowLoopback: policy.allowPrivate })
-      return fillRequest(tool === null ? request : toolCall(request), credential, Date.now())
+      const filled = fillRequest(
+        tool === null ? request : toolCall(request),
+        credential,
+        Date.now(),
+      )
+      const endsSession = effectiveBounds(credential).allowedMethods.includes('DELETE')
+      return { ...filled, endsSession }
     } catch (error) {
       if (error instanceof OutOfBoundsError) return `the credential ${error.message}`
       if (error instanceof CredentialInputError) return error.message
@@ -85,7 +92,7 @@ export function createSellerCalls(
     async call(due, request, payment) {
       const filled = await fill(due, request)
       if (typeof filled === 'string') return { kind: 'unfilled', detail: filled }
-      const { secrets, url, method, body } = filled
+      const { secrets, url, method, body, endsSession } = filled
       const shared = { ...policy, url, timeoutMs: TIMEOUT_MS, responseBytesMax: ANSWER_BYTES_MAX }
       if (due.tool !== null) {
         const { tool } = due
@@ -95,6 +102,7 @@ export function createSellerCalls(
           body,
           tool,
           payment,
+          endsSession,
         })
         return { kind: 'made', exchange, url, secrets }
       }

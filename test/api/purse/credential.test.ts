@@ -153,3 +153,35 @@ test('quotes and backslashes in a vault secret stay unchanged in the arguments o
   expect((await buyer.pay(mcp.url, call)).status).toBe(403)
   expect(mcp.calls).toEqual([])
 })
+
+test('a vault secret in the call of an MCP tool follows no redirect to another path of the same host', async () => {
+  await using mcp = startMcpSeller()
+  const stored = await buyer.put('/v0/vault/weather', {
+    ...{ type: 'API_KEY', data: { apiKey: SECRET }, allowedHosts: [mcp.host] },
+    allowedPaths: ['/mcp'],
+  })
+  expect(stored.status).toBe(200)
+  const redirect = () => new Response(null, { status: 307, headers: { location: '/forum/posts' } })
+  const called = { ...request, tool: { name: 'weather' } }
+  mcp.call = redirect
+  await buyer.pay(mcp.url, called)
+  mcp.initialize = redirect
+  await buyer.pay(mcp.url, called)
+  expect([...new Set(mcp.paths)]).toEqual(['/mcp'])
+})
+
+test('the end of an MCP session contains no vault secret that DELETE must not contain', async () => {
+  await using mcp = startMcpSeller()
+  const called = { ...request, tool: { name: 'weather' } }
+  for (const [allowedMethods, ended] of [
+    [['POST'], 0],
+    [['POST', 'DELETE'], 1],
+  ] as const) {
+    const stored = await buyer.put('/v0/vault/weather', {
+      ...{ type: 'API_KEY', data: { apiKey: SECRET }, allowedHosts: [mcp.host], allowedMethods },
+    })
+    expect(stored.status).toBe(200)
+    expect((await buyer.pay(mcp.url, called)).body.state).toBe('answered')
+    expect(mcp.requests.filter((one) => one === 'DELETE')).toHaveLength(ended)
+  }
+})

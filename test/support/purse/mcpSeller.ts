@@ -14,6 +14,8 @@ export type McpSeller = AsyncDisposable & {
   calls: ToolCall[]
   /** Lists the HTTP requests that the server received, each as its method and its JSON-RPC method. */
   requests: string[]
+  /** Lists the URL paths of the HTTP requests that the server received. */
+  paths: string[]
   headers: Headers[]
   call: (call: ToolCall) => ToolAnswer | Promise<ToolAnswer>
   initialize: () => ToolAnswer
@@ -31,6 +33,7 @@ export function startMcpSeller(): McpSeller {
       const text = await request.text()
       const message = text === '' ? {} : JSON.parse(text)
       seller.requests.push([request.method, message.method].filter(Boolean).join(' '))
+      seller.paths.push(new URL(request.url).pathname)
       seller.headers.push(request.headers)
       const told = (answer: ToolAnswer) =>
         answer instanceof Response
@@ -47,6 +50,7 @@ export function startMcpSeller(): McpSeller {
     host: `127.0.0.1:${server.port}`,
     calls: [],
     requests: [],
+    paths: [],
     headers: [],
     call: () => ({ result: { content: [] } }),
     initialize: () => ({

@@ -235,6 +235,16 @@ describe('if an MCP server does not respond as MCP demands, the buyer reports wh
     }
   })
 
+  test('the buyer’s call of an MCP tool follows no redirect, not even within the same server', async () => {
+    const none = ['network', 'the server does not speak MCP as expected']
+    const payment = { name: 'X-PAYMENT', value: Buffer.from('{}').toString('base64') }
+    for (const status of [301, 302, 303, 307, 308]) {
+      seller.call = () => new Response(null, { status, headers: { location: '/elsewhere' } })
+      expect([status, await failure({ payment })]).toEqual([status, none])
+    }
+    expect([...new Set(seller.paths)]).toEqual(['/mcp'])
+  })
+
   test('the buyer reports that it did not reach an MCP server if the address is blocked or no process listens there', async () => {
     const [kind] = await failure({ allowPrivate: false })
     expect([kind, seller.requests]).toEqual(['blocked', []])
