@@ -9,6 +9,7 @@ import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import { type Hex, recoverTypedDataAddress } from 'viem'
 import { z } from 'zod'
 import { isStorable } from '../storable.ts'
+import type { UsdcNetwork } from '../till/usdc.ts'
 
 /**
  * Sets the maximum number of characters of a stored signed offer or receipt. The service does not store a longer offer
@@ -285,22 +286,35 @@ const offersSchema = z.object({
 
 /**
  * Returns the stored text of a signed offer from a seller's 402 response. The function prefers the offer with the
- * payment's price and payee, and otherwise takes the first signed offer. @returns null if the response has no signed
- * offer.
+ * payment's price, payee, chain and token, and otherwise takes the first signed offer. @returns null if the response
+ * has no signed offer.
  */
 export function keptOffer(
   extensions: unknown,
-  { payTo, amountAtomic }: { payTo: string; amountAtomic: bigint },
+  {
+    payTo,
+    amountAtomic,
+    network: { caip2, usdcAddress },
+  }: {
+    payTo: string
+    amountAtomic: bigint
+    network: Pick<UsdcNetwork, 'caip2' | 'usdcAddress'>
+  },
 ): string | null {
   const read = offersSchema.safeParse(extensions)
   if (!read.success) return null
   const kept = read.data['offer-receipt'].info.offers.map(keptProof).filter((one) => one !== null)
-  const isOfPrice = (one: string) => {
-    const offer = payloads.offer.safeParse(unverified(one))
-    if (!offer.success) return false
-    return isSame(offer.data.payTo, payTo) && offer.data.amount === String(amountAtomic)
+  const isOfPayment = (one: string) => {
+    const { data } = payloads.offer.safeParse(unverified(one))
+    return (
+      data !== undefined &&
+      isSame(data.payTo, payTo) &&
+      data.amount === String(amountAtomic) &&
+      data.network === caip2 &&
+      isSame(data.asset, usdcAddress)
+    )
   }
-  return kept.find(isOfPrice) ?? kept[0] ?? null
+  return kept.find(isOfPayment) ?? kept[0] ?? null
 }
 
 /** Returns the content of a stored offer or receipt without a check of its signature. */

@@ -137,9 +137,12 @@ const didOf = (host: string) => `did:web:${encodeURIComponent(host)}`
 async function proving({
   signer = 'host',
   payer,
+  chains = [CAIP2],
 }: {
   signer?: 'host' | 'payee' | 'stranger'
   payer?: string
+  /** Lists the chains for which the seller signs an offer at the same price. */
+  chains?: string[]
 } = {}): Promise<Proved> {
   const stranger = startSeller(till)
   const owner = signer === 'stranger' ? stranger : seller
@@ -157,9 +160,7 @@ async function proving({
     ],
   }
   const offered = {
-    acceptIndex: 0,
     scheme: 'exact',
-    network: CAIP2,
     asset: SEPOLIA.usdcAddress,
     payTo: seller.terms.payTo,
     amount: seller.terms.amount,
@@ -172,13 +173,18 @@ async function proving({
   }
   if (owner !== seller) publish(owner, async () => new Response(null, { status: 404 }))
   publish(seller, async () => {
-    const offer =
-      signer === 'payee'
-        ? await createOfferEIP712(seller.url, offered, typed)
-        : await createOfferJWS(seller.url, offered, jwsSigner(`${did}#1`))
-    return seller.challenge([{}], {
-      extensions: { 'offer-receipt': { info: { offers: [offer] } } },
-    })
+    const offers = await Promise.all(
+      chains.map((network, acceptIndex) => {
+        const given = { ...offered, acceptIndex, network }
+        return signer === 'payee'
+          ? createOfferEIP712(seller.url, given, typed)
+          : createOfferJWS(seller.url, given, jwsSigner(`${did}#1`))
+      }),
+    )
+    return seller.challenge(
+      chains.map((network) => ({ network })),
+      { extensions: { 'offer-receipt': { info: { offers } } } },
+    )
   })
   if (owner !== seller) {
     const { ask } = seller
@@ -231,6 +237,14 @@ test('a receipt and an offer are valid if the payee’s key signed them', async 
   seller.terms.payTo = account.address
   const { payment } = await proving({ signer: 'payee' })
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'valid', sellerOfferVerdict: 'valid' })
+})
+
+test('of the offers that a seller signs for several chains, the offer for the chain of the payment is judged', async () => {
+  for (const signer of ['host', 'payee'] as const) {
+    seller.terms.payTo = account.address
+    const { payment } = await proving({ signer, chains: ['eip155:8453', CAIP2] })
+    expect([signer, payment]).toMatchObject([signer, { sellerOfferVerdict: 'valid' }])
+  }
 })
 
 test('a valid signature gets the verdict other_signer if the signing key belongs neither to the host nor to the payee', async () => {

@@ -336,21 +336,27 @@ describe('the service calls a JWS valid only if a key of the resource’s host s
 })
 
 describe('of several signed offers in a 402 response, the service stores one that matches the payment', () => {
-  const PRICE = { payTo: payee.address.toLowerCase(), amountAtomic: 10_000n }
+  const PRICE = {
+    payTo: payee.address.toLowerCase(),
+    amountAtomic: 10_000n,
+    network: { caip2: 'eip155:84532', usdcAddress: ASSET },
+  } as const
   const extensions = (offers: unknown) => ({ 'offer-receipt': { info: { offers } } })
   const kept = (offers: unknown) => keptOffer(extensions(offers), PRICE)
   const asJws = (payload: unknown) =>
     `e30.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.AA`
 
-  test('of several signed offers, the first with the right price and payee is stored', async () => {
-    const [dear, other, first] = [
+  test('of several signed offers, the first with the right price, payee, chain and token is stored', async () => {
+    const [first, ...others] = [
+      { ...OFFER, validUntil: 7 },
       { ...OFFER, amount: '10001' },
       { ...OFFER, payTo: stranger.address },
-      { ...OFFER, validUntil: 7 },
+      { ...OFFER, network: 'eip155:8453' },
+      { ...OFFER, asset: stranger.address },
     ].map((payload) => ({ signature: asJws(payload) }))
     const typed = await typedOf('offer', OFFER)
-    expect(kept([dear, other, first, JSON.parse(typed)])).toBe(first!.signature)
-    expect(kept([dear, other, JSON.parse(typed), first])).toBe(typed)
+    expect(kept([...others, first, JSON.parse(typed)])).toBe(first!.signature)
+    expect(kept([...others, JSON.parse(typed), first])).toBe(typed)
   })
 
   test('if no signed offer has the right price, the first of the signed offers is stored', () => {

@@ -101,7 +101,7 @@ export const PURSE_READERS: readonly Reader[] = [
     name: 'purse/offerReceipt.ts keptOffer',
     max: 4 * 1024,
     grammar: URL_TEXT,
-    read: (text) => keptOffer(offers(text), { payTo: payer, amountAtomic: 1n }),
+    read: (text) => keptOffer(offers(text), { payTo: payer, amountAtomic: 1n, network }),
   },
   {
     name: 'purse/mandate.ts covers',
