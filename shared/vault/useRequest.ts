@@ -67,10 +67,14 @@ const OWN_HEADERS = new Set([
   // §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers take the method or the path from headers such as X-HTTP-Method-Override. A caller must not set these
-  // headers, because the service checks a credential's bounds (limits on use) only against the real method and path.
+  // Some servers take the method, the path or the host from headers such as X-HTTP-Method-Override. Rack reads
+  // X-Forwarded-Host and Forwarded by default. A caller must not set these headers, because the service checks a
+  // credential's bounds (limits on use) only against the real method, path and host.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
-  ...['x-original-url', 'x-rewrite-url'],
+  ...['x-original-url', 'x-rewrite-url', 'x-original-uri'],
+  ...['x-forwarded-prefix', 'x-forwarded-path', 'x-forwarded-uri'],
+  ...['forwarded', 'x-forwarded-host', 'x-forwarded-server'],
+  ...['x-host', 'x-http-host-override', 'x-original-host'],
 ])
 
 /**

@@ -242,6 +242,19 @@ test('if a request with a secret has a Range header, it is refused, and the body
   }
 })
 
+test('if a request with a secret has a header by which some servers replace the host or the path, it is refused', async () => {
+  for (const header of [
+    ...['Forwarded', 'X-Forwarded-Host', 'X-Forwarded-Server', 'X-Host', 'X-HTTP-Host-Override'],
+    ...['X-Original-Host', 'X-Forwarded-Prefix', 'X-Forwarded-Path', 'X-Forwarded-URI'],
+    ...['X-Original-URI', 'X_Forwarded_Host'],
+  ]) {
+    const headers = { ...auth, [header]: 'other.example' }
+    const { status, body } = await use('api', { url: url('/'), headers })
+    const message = `request.headers must not hold ${header.toLowerCase()}`
+    expect([header, status, body.message, received]).toEqual([header, 400, message, []])
+  }
+})
+
 test('if a credential has allowedPaths and allowedMethods, an agent cannot read its secret piece by piece from a server’s echo', async () => {
   // SECURITY.md describes what an agent can still learn if a credential has no allowedPaths and allowedMethods.
   expect(await read('api', { url: url('/echo?offset=0'), headers: auth })).toHaveLength(12)

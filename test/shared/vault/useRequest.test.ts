@@ -145,7 +145,10 @@ describe('a request with a secret may have at most forty headers', () => {
     ...['accept-charset', 'a-im', 'range', 'request-range', 'if-range', 'if-match'],
     ...['if-none-match', 'if-modified-since', 'if-unmodified-since', 'want-digest'],
     ...['want-content-digest', 'want-repr-digest', 'x-http-method-override', 'x-http-method'],
-    ...['x-method-override', 'x-original-url', 'x-rewrite-url'],
+    ...['x-method-override', 'x-original-url', 'x-rewrite-url', 'x-original-uri'],
+    ...['x-forwarded-prefix', 'x-forwarded-path', 'x-forwarded-uri', 'forwarded'],
+    ...['x-forwarded-host', 'x-forwarded-server', 'x-host', 'x-http-host-override'],
+    'x-original-host',
   ])('a request with a secret must not have the header %s', (name) => {
     for (const spelled of [name, name.toUpperCase(), ...otherSpellings(name)]) {
       expect(headerFault({ [spelled]: '1' })).toBe(
