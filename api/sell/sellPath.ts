@@ -3,6 +3,7 @@
  * request with the path in this normal form.
  */
 import { normalEncoding } from '../../shared/http/normalUrl.ts'
+import { isClear } from '../../shared/vault/bounds/allowedPaths.ts'
 
 /**
  * Reports a path that two servers may interpret differently. The error message names the forbidden part of the path.
@@ -38,5 +39,10 @@ export function normalPath(pathname: string): string {
   // Decoding %2e can create a new dot segment in the path.
   if (/\/\.{1,2}(?:\/|$)/.test(decoded)) throw new PathError('the path must not hold dot segments')
   if (decoded.includes('//')) throw new PathError('the path must not hold an empty segment')
+  if (!isClear(decoded)) {
+    throw new PathError(
+      'the path must be UTF-8, and must not hold a segment that some servers read as a dot segment',
+    )
+  }
   return decoded
 }

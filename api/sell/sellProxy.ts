@@ -3,6 +3,8 @@
  * has granted the payment.
  */
 import { proxy } from 'hono/proxy'
+import { REPLACING_HEADERS } from '../../shared/http/replacingHeaders.ts'
+import { headerKey } from '../../shared/vault/headerName.ts'
 import { requirePayment } from '../client/paywalls/fetchPaywall.ts'
 import { isSold } from '../client/paywalls/httpPaywall.ts'
 import type { Purser } from '../client/purser.ts'
@@ -35,20 +37,16 @@ const PAYMENT_HEADERS = [
   'payment-authorization',
   'sign-in-with-x',
 ]
-/** Names the request headers that a caller can forge and that the server behind the proxy must not trust. */
+/**
+ * Names the request headers that a caller can forge and that the server behind the proxy must not trust. With one of
+ * REPLACING_HEADERS, the buyer would get another path than the one that was paid for.
+ */
 const FORGEABLE = [
-  'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-port',
-  'x-forwarded-prefix',
-  'x-forwarded-proto',
-  'x-real-ip',
-  // Some frameworks take the path from one of these headers, and not from the request line. The buyer would then get
-  // another path than the one that was paid for.
-  'x-original-url',
-  'x-rewrite-url',
+  ...REPLACING_HEADERS,
+  ...['x-forwarded-for', 'x-forwarded-port', 'x-forwarded-proto', 'x-real-ip'],
 ]
+/** Names the request headers that the proxy removes, in the form of `headerKey`. */
+const REMOVED = new Set<string>([...PAYMENT_HEADERS, ...FORGEABLE, 'host'])
 
 /** Creates a function that answers one request to the proxy. @param from is the IP address of the client. */
 export function createSellProxy(
@@ -105,7 +103,7 @@ async function forward(
   // origin. If the server heard `http`, it would redirect the buyer, and the buyer would have paid for the redirect.
   const { host, protocol } = new URL(publicOrigin)
   const headers = new Headers(request.headers)
-  for (const name of [...PAYMENT_HEADERS, ...FORGEABLE, 'host']) headers.delete(name)
+  for (const name of [...headers.keys()]) if (REMOVED.has(headerKey(name))) headers.delete(name)
   headers.set('x-forwarded-for', from)
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))

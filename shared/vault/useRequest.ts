@@ -7,6 +7,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { normalUrl } from '../http/normalUrl.ts'
+import { REPLACING_HEADERS } from '../http/replacingHeaders.ts'
 import { type Bounds, checkBounds, effectiveBounds } from './bounds/bounds.ts'
 import type { UseMethod } from './bounds/useMethods.ts'
 import { CredentialInputError } from './credential.ts'
@@ -54,7 +55,7 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
  * Latin-1, and others as UTF-8.
  */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
-const OWN_HEADERS = new Set([
+const OWN_HEADERS = new Set<string>([
   // The HTTP client sets headers such as Host and Content-Length itself, so a caller must not set these headers.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
@@ -67,14 +68,11 @@ const OWN_HEADERS = new Set([
   // §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers take the method, the path or the host from headers such as X-HTTP-Method-Override. Rack reads
-  // X-Forwarded-Host and Forwarded by default. A caller must not set these headers, because the service checks a
-  // credential's bounds (limits on use) only against the real method, path and host.
+  // Some servers take the method, the path or the host from headers such as X-HTTP-Method-Override. A caller must not
+  // set these headers, because the service checks a credential's bounds (limits on use) only against the real method,
+  // path and host.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
-  ...['x-original-url', 'x-rewrite-url', 'x-original-uri'],
-  ...['x-forwarded-prefix', 'x-forwarded-path', 'x-forwarded-uri'],
-  ...['forwarded', 'x-forwarded-host', 'x-forwarded-server'],
-  ...['x-host', 'x-http-host-override', 'x-original-host'],
+  ...REPLACING_HEADERS,
 ])
 
 /**

@@ -63,7 +63,7 @@ export const isAllowedPath = (entries: readonly string[], pathname: string): boo
  * Tells whether a path stays free of dot segments, empty segments and control characters, in every way in which a
  * server may decode the path.
  */
-function isClear(path: string): boolean {
+export function isClear(path: string): boolean {
   let text = path
   for (let n = 0; n <= DECODINGS_MAX; n++) {
     if (!hasPlainSegments(text)) return false

@@ -36,6 +36,10 @@ test.each([
   '/a/.;',
   '/a/;x/b',
   '//a',
+  '/a/%EF%BC%8E%EF%BC%8E/b',
+  '/a/%E2%80%A5/b',
+  '/a/%c0%ae%c0%ae/b',
+  '/a/..%20/b',
 ])('the paywall refuses a request for the path %s', (given) => {
   expect(() => normalPath(given)).toThrow(PathError)
 })

@@ -160,6 +160,7 @@ export const VAULT_READERS: readonly Reader[] = [
     parseAllowedPath: (text) => paths.parseAllowedPath(`/${text}`),
     meetPaths: (text) => paths.meetPaths(`/${text}`, `/${text}/a`),
     isAllowedPath: (text) => paths.isAllowedPath(['/a', text.slice(0, 1_024)], text),
+    isClear: (text) => paths.isClear(`/${text}`),
   }),
   ...all('vault/placement.ts', BODY_MAX, URL_TEXT, {
     parsePlacement: (text) => placement.parsePlacement(text),
