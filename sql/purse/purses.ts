@@ -63,6 +63,12 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
+ * Holds the SQL condition that a purchase `o` is on the present chain of the service. A former chain takes no money from
+ * a balance on this chain, and its payments stay open for ever, because no worker reads it.
+ */
+const IS_HERE = 'o.network = coalesce((select network from chain_status), o.network)'
+
+/**
  * Writes an SQL expression for the part of a balance that is not available at a purse's address. This part consists of
  * open signed payments, and of payments in blocks after the last reading of the balance. Their money is still in the
  * last known balance, even if their blocks are final.
@@ -70,9 +76,9 @@ const big = (text: string | null): bigint | null => (text === null ? null : BigI
  */
 export const openSum = (a: string): string => `(
   (select coalesce(sum(o.amount_atomic), 0) from purchases o
-   where o.project_id = ${a}.project_id and o.payer = ${a}.address and o.money = 'open')
+   where o.project_id = ${a}.project_id and o.payer = ${a}.address and o.money = 'open' and ${IS_HERE})
   + (select coalesce(sum(o.amount_atomic), 0) from purchases o
-     where o.payer = ${a}.address and o.money = 'spent' and o.block_number > ${a}.balance_block))`
+     where o.payer = ${a}.address and o.money = 'spent' and o.block_number > ${a}.balance_block and ${IS_HERE}))`
 
 const COLUMNS = `p.project_id, p.address, p.created_at, p.frozen_at, p.frozen_by, p.low_atomic, p.balance_atomic,
   p.balance_block, p.balance_at, p.max_atomic, p.payout_address, p.payout_next, p.payout_next_at,

@@ -107,7 +107,7 @@ export const refundRoutes = (services: Services) =>
           },
           errors: {
             404: 'Payment not found',
-            409: 'Not final, refunded already, too little in the purse, or its gas of the day is used up',
+            409: 'Not final, refunded already, on another chain, too little in the purse, or its gas of the day is used up',
           },
         }),
       },
@@ -239,6 +239,7 @@ const REFUSED = {
   not_final: 'The payment is not final yet: ask again later',
   too_much: 'amount must be at most what the payment brought, less its refunds',
   too_many: `A payment has at most ${REFUNDS_MAX} refunds`,
+  other_chain: 'The payment was made on another chain than the one of the service',
   insufficient_funds: 'The purse has too little that is free',
   too_much_gas:
     'The purse has used up its gas of the day: ask again tomorrow, or ask the operator for more dailyGas',

@@ -11,7 +11,7 @@ import { type Actor, writeAudit } from '../../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { lockPurse } from '../purchases/reserve.ts'
 import { isPurseAddress } from '../purses.ts'
-import { hashOf, type Ordered, order, orderKey } from '../transferOut.ts'
+import { chainOf, hashOf, type Ordered, order, orderKey } from '../transferOut.ts'
 
 /**
  * Describes a refund and its state. The state `by_hand` means that the seller must send the refund. The state
@@ -45,6 +45,7 @@ export type Refunded =
         | 'not_final'
         | 'too_much'
         | 'too_many'
+        | 'other_chain'
         | 'insufficient_funds'
         | 'too_much_gas'
         | 'payee_denied'
@@ -134,6 +135,8 @@ export function refundPayment(
       await writeAudit(db, actor, { action: 'refund.expect', subject: id, detail, outcome: 'ok' })
       return { kind: 'ok', refund: { ...refund, id, state: 'by_hand' } }
     }
+    const present = await chainOf(db)
+    if (present !== null && present.network !== network.network) return { kind: 'other_chain' }
     if (deniedPayees.includes(payer.toLowerCase())) return { kind: 'payee_denied' }
     if (purse.freeAtomic < amountAtomic) return { kind: 'insufficient_funds' }
     const id = await order(db, keyring, actor, {

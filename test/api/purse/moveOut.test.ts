@@ -127,6 +127,36 @@ test('a refund needs an owner, a payment that the purse (wallet) received, and e
   ])
 })
 
+test('a payment on a former chain of the service is not refunded from the purse (wallet)', async () => {
+  const { seller, paymentId } = await soldOnce()
+  await makeFinal(seller, paymentId)
+  await till.service.database.pool.query(
+    `update payments set network = 'base', chain_id = 8453 where id = $1`,
+    [paymentId],
+  )
+  expect(await refund(paymentId, '0.01')).toMatchObject({
+    status: 409,
+    body: { message: 'The payment was made on another chain than the one of the service' },
+  })
+  const { body } = await till.service.platform.get(
+    `/v0/platform/projects/${seller.project.id}/purse`,
+  )
+  expect(body).toMatchObject({ openUsdc: '0' })
+})
+
+test('an open payment on a former chain of the service reserves no money of the purse (wallet)', async () => {
+  await using seller = startSeller(till)
+  seller.serve = async () => new Response('no', { status: 400 })
+  const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })
+  await buyer.giveMandate({ hosts: [seller.host] })
+  await buyer.pay(seller.url)
+  const purse = async () =>
+    (await till.service.platform.get(`/v0/platform/projects/${buyer.project.id}/purse`)).body
+  expect(await purse()).toMatchObject({ openUsdc: '0.01', freeUsdc: '0.99' })
+  await till.service.database.pool.query(`update purchases set network = 'base'`)
+  expect(await purse()).toMatchObject({ openUsdc: '0', freeUsdc: '1' })
+})
+
 test('a sweep (the withdrawal of all free money) leaves the amount of open payments in the purse (wallet), and a project whose purse holds money cannot be deleted', async () => {
   await using seller = startSeller(till)
   seller.serve = async () => new Response('no', { status: 400 })
