@@ -76,6 +76,7 @@ const REQUESTS: readonly [name: string, path: string, body?: string][] = [
   ['list 20', '/v0/messages?limit=20'],
   ['get', messagePath('<100@x.test>')],
   ['search a word in all', '/v0/messages?limit=20&q=common'],
+  ['search a word in a tenth', '/v0/messages?limit=20&q=tenth'],
   ['search a word in 10', '/v0/messages?limit=20&q=rare'],
   ['threads', '/v0/threads?limit=20'],
   ['send', '/v0/messages/send', JSON.stringify({ to: ['a@x.test'], subject: 's', text: 't' })],
@@ -201,6 +202,7 @@ async function insert(
        array['sender@example.com'], 'Message ' || n, words.body, words.body, 2 * length(words.body),
        array['received', 'unread'], '2026-06-01'::timestamptz - n * interval '1 minute',
        (words.vector || format(' %L:1A', k.key || ':common')
+         || case when n % 10 = 0 then format(' %L:5D', k.key || ':tenth') else '' end
          || case when n <= 10 then format(' %L:6D', k.key || ':rare') else '' end)::tsvector
      from unnest($1::text[], $2::text[]) k (project_id, key)
      join threads t on t.project_id = k.project_id
