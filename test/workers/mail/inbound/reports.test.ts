@@ -170,15 +170,18 @@ test('the job that reads aggregate reports does nothing if the message with the 
 test('a file that is no aggregate report does not stop the job that reads the reports', async () => {
   const log: unknown[] = []
   const { pool } = service.database
-  const xml = recent(dmarcXml(D, [PASSED], '19'))
+  const xml = recent(dmarcXml(D, [PASSED], '21'))
   await send({ filename: `broken!${D}!1.xml.gz`, content: gzipped('<feedback>') })
   await send({ filename: `a!${D}!3.xml.gz`, content: gzipped(xml) })
-  await waitFor('the later report', async () => (await stored()).includes('19'))
-  const { rows } = await pool.query(
-    `select m.row from messages m where m.attachments::text like '%broken!%'`,
-  )
+  await waitFor('the later report', async () => (await stored()).includes('21'))
+  const broken = await waitFor('the broken report', async () => {
+    const { rows } = await pool.query(
+      `select m.row from messages m where m.attachments::text like '%broken!%'`,
+    )
+    return rows[0] ?? null
+  })
   const context = { pool, log: { info: (fields: unknown) => log.push(fields) } } as never
   const read = createReadReport(context, { blobs: noBlobs, mailDomain: D })
-  await read({ messageRow: rows[0].row }, { attempt: 1 })
+  await read({ messageRow: broken.row }, { attempt: 1 })
   expect(log).toMatchObject([{ reporter: 'reporter.test', outcome: 'it is no report of DMARC' }])
 })
