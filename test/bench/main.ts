@@ -12,6 +12,7 @@ import { oldRowRows } from './inboxes/oldRows.ts'
 import { mailRows } from './mail/mail.ts'
 import { mailPeerRows } from './mail/mailPeers.ts'
 import { type Row, rounds, setRounds } from './measure.ts'
+import { profileRows } from './profile.ts'
 import { scaleRows } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 import { startRows } from './start.ts'
@@ -30,6 +31,7 @@ const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable
   millions: millionRows,
   old: oldRowRows,
   payments: paymentRows,
+  profile: profileRows,
   purse: purseRows,
   scale: scaleRows,
   start: startRows,

@@ -27,7 +27,7 @@ const PROCESSES = [1, 2, 4] as const
 const INBOXES = 200
 const DEADLINE_MS = 180_000
 
-type Work = {
+export type Work = {
   name: string
   pool: 'inbound' | 'outbound' | 'webhooks' | 'payments'
   count: number
@@ -48,13 +48,21 @@ type Work = {
  * workers and the database.
  */
 export async function* scaleRows(setting: Setting): AsyncGenerator<Row> {
-  const inboxes = await addInboxes(setting)
-  yield* rowsOf(setting, inbound(setting, `${INBOXES} inboxes`, inboxes))
-  yield* rowsOf(setting, inbound(setting, 'one inbox', ['bench@mail.test']))
-  yield* outboundRows(setting)
-  yield* webhookScaleRows(setting)
-  yield* paymentScaleRows(setting)
+  yield* workRows(setting, rowsOf)
   yield* pageRows(setting)
+}
+
+/** Measures the work of a worker pool. */
+type MeasureWork = (setting: Setting, work: Work) => AsyncGenerator<Row>
+
+/** Prepares the work of one worker pool after the other, and measures each with `measure`. */
+export async function* workRows(setting: Setting, measure: MeasureWork): AsyncGenerator<Row> {
+  const inboxes = await addInboxes(setting)
+  yield* measure(setting, inbound(setting, `${INBOXES} inboxes`, inboxes))
+  yield* measure(setting, inbound(setting, 'one inbox', ['bench@mail.test']))
+  yield* outboundRows(setting, measure)
+  yield* webhookScaleRows(setting, measure)
+  yield* paymentScaleRows(setting, measure)
 }
 
 async function* rowsOf(setting: Setting, work: Work): AsyncGenerator<Row> {
@@ -73,12 +81,14 @@ async function* rowsOf(setting: Setting, work: Work): AsyncGenerator<Row> {
  */
 export async function drain(setting: Setting, work: Work, processes: number): Promise<Cost> {
   await work.fill()
+  const open = async () => (await setting.pool.query(work.open)).rows[0].n as number
+  const filled = await open()
+  if (filled < work.count) throw new Error(`${work.name}: only ${filled} of ${work.count} wait`)
   const env = { ...setting.env, ...work.env, LOG_LEVEL: 'info' }
   await using stack = new AsyncDisposableStack()
   const workers = Array.from({ length: processes }, () =>
     stack.use(startProcess('workers/main.ts', env, ['--pool', work.pool])),
   )
-  const open = async () => (await setting.pool.query(work.open)).rows[0].n as number
   await Promise.all(workers.map((worker) => printed(worker, /"msg":"ready"/)))
   await waitFor('the first jobs', async () => (await open()) <= work.count * 0.9, DEADLINE_MS)
   const [first, measure] = [await open(), await beginCost(setting)]
@@ -165,10 +175,10 @@ async function deliver(port: number, inboxes: string[], count: number): Promise<
   )
 }
 
-async function* outboundRows(setting: Setting): AsyncGenerator<Row> {
+async function* outboundRows(setting: Setting, measure: MeasureWork): AsyncGenerator<Row> {
   await using sink = await startSink()
   const count = 1_000
-  yield* rowsOf(setting, {
+  yield* measure(setting, {
     name: 'outbound mail',
     pool: 'outbound',
     count,
@@ -197,7 +207,7 @@ async function* outboundRows(setting: Setting): AsyncGenerator<Row> {
   })
 }
 
-async function* webhookScaleRows(setting: Setting): AsyncGenerator<Row> {
+async function* webhookScaleRows(setting: Setting, measure: MeasureWork): AsyncGenerator<Row> {
   await using receiver = await startReceiver()
   const { pool, project } = setting
   const count = 2_000
@@ -210,7 +220,7 @@ async function* webhookScaleRows(setting: Setting): AsyncGenerator<Row> {
       [id, project.id, `scale.example/${n}`, receiver.url],
     )
   }
-  yield* rowsOf(setting, {
+  yield* measure(setting, {
     name: 'webhooks',
     pool: 'webhooks',
     count,
@@ -234,7 +244,7 @@ async function* webhookScaleRows(setting: Setting): AsyncGenerator<Row> {
   })
 }
 
-async function* paymentScaleRows(setting: Setting): AsyncGenerator<Row> {
+async function* paymentScaleRows(setting: Setting, measure: MeasureWork): AsyncGenerator<Row> {
   const directory = mkdtempSync(join(tmpdir(), 'purser-bench-scale-'))
   const log = { info() {}, warn() {} }
   const devnet = await startDevnet({ port: 0, stateFile: join(directory, 'state'), log })
@@ -247,8 +257,9 @@ async function* paymentScaleRows(setting: Setting): AsyncGenerator<Row> {
     await changeProject(setting.pool, setting.project.id, { payTo, paymentsEnabled: true })
     await registerEndpoint(setting.pool, { projectId: setting.project.id, resource: RESOURCE })
     const env = { RPC_URL: devnet.rpcUrl, SETTLEMENT_KEYS: keys.join(',') }
+    await knowChain(setting, env)
     const count = 500
-    yield* rowsOf(setting, {
+    yield* measure(setting, {
       name: `payments, ${keys.length} gas wallets, automine`,
       pool: 'payments',
       jobsStay: true,
@@ -275,6 +286,18 @@ async function* paymentScaleRows(setting: Setting): AsyncGenerator<Row> {
     await devnet.stop()
     rmSync(directory, { recursive: true, force: true })
   }
+}
+
+/** Runs a payment worker until it has read the chain, because the API accepts no payment before. */
+async function knowChain({ pool, env }: Setting, chain: Record<string, string>): Promise<void> {
+  await using _worker = startProcess('workers/main.ts', { ...env, ...chain }, [
+    '--pool',
+    'payments',
+  ])
+  await waitFor('the chain to be known', async () => {
+    const { rowCount } = await pool.query('select from chain_status')
+    return rowCount === 1
+  })
 }
 
 async function withApi(

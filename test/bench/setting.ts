@@ -19,11 +19,22 @@ export type Setting = AsyncDisposable & {
   env: Record<string, string>
 }
 
-/** Starts the database with synchronous_commit and fsync, as in production. */
-export async function createSetting(): Promise<Setting> {
+/**
+ * Starts the database with synchronous_commit and fsync, as in production. @param options.libraries names the libraries
+ * of PostgreSQL that it loads at its start.
+ */
+export async function createSetting(options: { libraries?: string } = {}): Promise<Setting> {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-bench-'))
-  const postgres = await startEmbeddedPostgres({ dataDir, onLog: () => {} })
+  const start = () => startEmbeddedPostgres({ dataDir, onLog: () => {} })
+  let postgres = await start()
   await migrate(postgres.url)
+  if (options.libraries !== undefined) {
+    const admin = createPool({ url: postgres.url, size: 1, name: 'bench' })
+    await admin.query(`alter system set shared_preload_libraries = '${options.libraries}'`)
+    await admin.end()
+    await postgres.stop()
+    postgres = await start()
+  }
   const pool = createPool({ url: postgres.url, size: 64, name: 'bench' })
   const key = generateKey('project')
   const { project } = await createProject(pool, {
