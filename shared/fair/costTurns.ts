@@ -5,7 +5,7 @@ import type { Costs } from './costs.ts'
  * wait before the task begins.
  */
 type WaitingTask = { begin: () => void; sendAway?: () => void }
-type Waiting = { sharers: readonly string[]; tasks: WaitingTask[] }
+type Waiting = { key: string; sharers: readonly string[]; tasks: WaitingTask[] }
 
 type Limits = {
   /**
@@ -123,12 +123,12 @@ export class CostTurns {
   async #waitUntil(sharers: readonly string[], signal: AbortSignal | undefined): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const task = { begin: resolve }
-    const [key, waiting] = this.#wait(sharers, task)
+    const waiting = this.#wait(sharers, task)
     const leave = () => {
       const at = waiting.tasks.indexOf(task)
       // A task that has left the queue may already run, so the abort has no effect on it.
       if (at === -1) return
-      this.#take(key, waiting, at)
+      this.#take(waiting, at)
       reject(signal!.reason)
     }
     signal?.addEventListener('abort', leave, { once: true })
@@ -153,12 +153,12 @@ export class CostTurns {
     })
   }
 
-  #wait(sharers: readonly string[], task: WaitingTask): [key: string, Waiting] {
+  #wait(sharers: readonly string[], task: WaitingTask): Waiting {
     const key = JSON.stringify(sharers)
-    const waiting = this.#waiting.get(key) ?? { sharers, tasks: [] }
+    const waiting = this.#waiting.get(key) ?? { key, sharers, tasks: [] }
     this.#waiting.set(key, waiting)
     waiting.tasks.push(task)
-    return [key, waiting]
+    return waiting
   }
 
   /**
@@ -166,14 +166,15 @@ export class CostTurns {
    * `ms` milliseconds.
    */
   #sendAwayAbove(ms: number): boolean {
-    let heaviest: [string, Waiting, number] | undefined
+    const costOf = this.#costs.now()
+    let heaviest: [Waiting, number] | undefined
     let most = ms
-    for (const [key, waiting] of this.#waiting) {
+    for (const waiting of this.#waiting.values()) {
       const at = waiting.tasks.findLastIndex(({ sendAway }) => sendAway !== undefined)
-      const cost = at < 0 ? 0 : this.#costs.of(waiting.sharers)
+      const cost = at < 0 ? 0 : costOf(waiting.sharers)
       if (cost <= most) continue
       most = cost
-      heaviest = [key, waiting, at]
+      heaviest = [waiting, at]
     }
     if (heaviest === undefined) return false
     this.#take(...heaviest).sendAway!()
@@ -181,7 +182,7 @@ export class CostTurns {
   }
 
   /** Removes a task from the waiting tasks. */
-  #take(key: string, { tasks }: Waiting, at: number): WaitingTask {
+  #take({ key, tasks }: Waiting, at: number): WaitingTask {
     const [task] = tasks.splice(at, 1)
     if (tasks.length === 0) this.#waiting.delete(key)
     return task!
@@ -192,18 +193,19 @@ export class CostTurns {
    * run.
    */
   #startLightest(): boolean {
-    let lightest: [string, Waiting] | undefined
+    const costOf = this.#costs.now()
+    let lightest: Waiting | undefined
     let least = Number.POSITIVE_INFINITY
-    for (const one of this.#waiting) {
-      if (!this.#mayRun(one[1].sharers)) continue
-      const cost = this.#costs.of(one[1].sharers)
+    for (const waiting of this.#waiting.values()) {
+      if (!this.#mayRun(waiting.sharers)) continue
+      const cost = costOf(waiting.sharers)
       if (cost >= least) continue
       least = cost
-      lightest = one
+      lightest = waiting
     }
     if (lightest === undefined) return false
-    this.#count(lightest[1].sharers, 1)
-    this.#take(...lightest, 0).begin()
+    this.#count(lightest.sharers, 1)
+    this.#take(lightest, 0).begin()
     return true
   }
 }

@@ -12,14 +12,14 @@ const SHARERS_MAX = 10_000
  */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
+/** Limits the half-lives after which the stored costs are scaled down, because a number can be at most 2^1023. */
+const HALF_LIVES_MAX = 100
 
 /**
  * Tells whether two jobs may run in one batch. Each parameter is the cost of one job's sharers, in milliseconds of
  * work. Jobs with very different costs may not run together, because a cheap job must not wait for an expensive job.
  */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
-
-type Cost = { ms: number; atMs: number }
 
 /**
  * Records the cost that sharers (such as inboxes and sending networks) have recently caused, in milliseconds of work.
@@ -29,12 +29,18 @@ type Cost = { ms: number; atMs: number }
  * is unknown.
  */
 export class Costs {
-  readonly #costs = new Map<string, Cost>()
+  /**
+   * Holds the cost of each sharer in milliseconds, as the cost would have been at the time `#sinceMs`. All costs fall at
+   * the same rate, so these numbers need no change as time passes.
+   */
+  readonly #costs = new Map<string, number>()
+  #sinceMs: number
   readonly #nowMs: () => number
   readonly #sharersMax: number
 
   constructor({ nowMs = () => performance.now(), sharersMax = SHARERS_MAX } = {}) {
     this.#nowMs = nowMs
+    this.#sinceMs = nowMs()
     this.#sharersMax = sharersMax
   }
 
@@ -44,28 +50,30 @@ export class Costs {
   }
 
   charge(sharers: readonly string[], ms: number): void {
+    const added = ms * 2 ** this.#halfLives()
     for (const sharer of sharers) {
       const cost = this.#costs.get(sharer)
-      const nowMs = this.#nowMs()
-      if (cost === undefined) {
-        if (this.#costs.size >= this.#sharersMax) this.#forgetLight()
-        this.#costs.set(sharer, { ms, atMs: nowMs })
-      } else {
-        cost.ms = left(cost, nowMs) + ms
-        cost.atMs = nowMs
-      }
+      if (cost === undefined && this.#costs.size >= this.#sharersMax) this.#forgetLight()
+      this.#costs.set(sharer, (cost ?? 0) + added)
     }
   }
 
   /** Returns the sum of the costs that the given sharers (such as inboxes) have caused. */
   of(sharers: readonly string[]): number {
-    const nowMs = this.#nowMs()
-    let sum = 0
-    for (const sharer of sharers) {
-      const cost = this.#costs.get(sharer)
-      if (cost !== undefined) sum += left(cost, nowMs)
+    return this.now()(sharers)
+  }
+
+  /**
+   * Returns the function {@link of} for the present moment. A caller that compares many sharers reads the clock only once
+   * with it.
+   */
+  now(): (sharers: readonly string[]) => number {
+    const scale = 0.5 ** this.#halfLives()
+    return (sharers) => {
+      let sum = 0
+      for (const sharer of sharers) sum += this.#costs.get(sharer) ?? 0
+      return sum * scale
     }
-    return sum
   }
 
   /**
@@ -77,14 +85,20 @@ export class Costs {
     return Math.min(PRIORITY_MAX, Math.max(0, Math.ceil(doublings)))
   }
 
-  #forgetLight(): void {
+  /** Returns the number of half-lives since the time `#sinceMs`. */
+  #halfLives(): number {
     const nowMs = this.#nowMs()
-    const byCost = [...this.#costs].sort(([, a], [, b]) => left(a, nowMs) - left(b, nowMs))
+    const halfLives = (nowMs - this.#sinceMs) / HALF_LIFE_MS
+    if (halfLives <= HALF_LIVES_MAX) return halfLives
+    for (const [sharer, ms] of this.#costs) this.#costs.set(sharer, ms * 0.5 ** halfLives)
+    this.#sinceMs = nowMs
+    return 0
+  }
+
+  #forgetLight(): void {
+    const byCost = [...this.#costs].sort(([, a], [, b]) => a - b)
     for (const [sharer] of byCost.slice(0, Math.ceil(byCost.length / 2))) {
       this.#costs.delete(sharer)
     }
   }
 }
-
-const left = ({ ms, atMs }: Cost, nowMs: number): number =>
-  ms * 0.5 ** ((nowMs - atMs) / HALF_LIFE_MS)

@@ -39,9 +39,10 @@ export function createBatcher<Item, Result>(options: {
   weight?: { of: (item: Item) => number; max: number }
   /**
    * Sets the rank of each item in the queue. Items with the lowest rank run first. An item that may not share an SQL
-   * statement with these items waits for a later statement. If `rank` is absent, the oldest items run first.
+   * statement with these items waits for a later statement. If `rank` is absent, the oldest items run first. The
+   * function `now` returns a function that computes the rank of an item at that moment.
    */
-  rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
+  rank?: { now: () => (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
   const queue: Waiting<Item, Result>[] = []
   let busy = 0
@@ -71,7 +72,8 @@ export function createBatcher<Item, Result>(options: {
   const sortByRank = (): number => {
     const { batchMax, rank } = options
     if (rank === undefined || queue.length < 2) return batchMax
-    const ranked = queue.map((waiting) => ({ waiting, rank: rank.of(waiting.item) }))
+    const rankOf = rank.now()
+    const ranked = queue.map((waiting) => ({ waiting, rank: rankOf(waiting.item) }))
     ranked.sort((a, b) => a.rank - b.rank)
     for (const [n, { waiting }] of ranked.entries()) queue[n] = waiting
     const apart = ranked.findIndex((one) => !rank.mayShare(ranked[0]!.rank, one.rank))

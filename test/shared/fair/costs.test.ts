@@ -14,6 +14,18 @@ test('the cost of an inbox or network decreases with time, and the cost of a tas
   expect(costs.of(['inbox'])).toBe(100)
 })
 
+test('the cost of an inbox or network is right even after hours', () => {
+  let nowMs = 0
+  const costs = new Costs({ nowMs: () => nowMs })
+  costs.charge(['inbox'], 2 ** 100)
+  for (let half = 1; half <= 2_000; half++) {
+    nowMs = half * 30_000
+    expect(costs.of(['inbox'])).toBeCloseTo(half <= 150 ? 2 ** (100 - half) : 0, 9)
+  }
+  costs.charge(['inbox'], 400)
+  expect(costs.of(['inbox'])).toBe(400)
+})
+
 test('two jobs share a batch if the dearer job costs at most twice as much as the cheaper job plus a tenth of a second', () => {
   expect([mayShare(100, 300), mayShare(100, 301), mayShare(0, 100)]).toEqual([true, false, true])
 })

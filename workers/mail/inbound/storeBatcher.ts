@@ -64,7 +64,13 @@ const createLane = (pool: Pool, costs: Costs): Stores =>
     // once, each transaction would find inboxes that another transaction has locked.
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
-    rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },
+    rank: {
+      now() {
+        const costOf = costs.now()
+        return ({ inbound }) => costOf(sharersOf(inbound))
+      },
+      mayShare,
+    },
     run: (items) =>
       charged(costs, items, () =>
         storeParsedMails(pool, items, { skipBusy: true }).catch((error: unknown) => {
