@@ -237,3 +237,40 @@ test('the German words for the confirmation of a registration keep the purpose `
   const html = `<a href="https://a.example/x?t=${TOKEN}">Anmeldung bestätigen</a>`
   expect(purposeOf(html)).toEqual(['verify'])
 })
+
+const RESET_REQUEST = 'We received a request to reset your password. Open this page:'
+test.each(['/email/reset/9f20ab', '/email/reset/Rk27bT', '/password/reset/x7k2q', '/r/482913'])(
+  'in a mail about a password, a link with the short token of %s resets the password and is sensitive',
+  (path) => {
+    const href = `https://a.example${path}`
+    const subject = 'Reset your password'
+    const html = `<p>${RESET_REQUEST}</p><a href="${href}">Choose a new password</a>`
+    const found = { href, purpose: 'reset', sensitive: true } as const
+    expect(findLinks({ subject, text: '', html })).toMatchObject([found])
+    const text = `${RESET_REQUEST}\n\n${href}\n`
+    expect(findLinks({ subject, text, html: null })).toMatchObject([found])
+  },
+)
+
+test.each([
+  'https://a.example/docs/email/reset/overview',
+  'https://a.example/docs/email/reset/v2',
+  'https://docs.a.example/password/reset/overview',
+  'https://a.example/help/password/reset/step1',
+  'https://a.example/password/reset/overview',
+  'https://help.a.example/articles/4417-reset-password',
+])('a page about resetting a password has the purpose `other`: %s', (href) => {
+  const other = { href, purpose: 'other', sensitive: false } as const
+  const subject = 'Reset your password'
+  const html = `<p>${RESET_REQUEST}</p><a href="${href}">How to reset your password</a>`
+  expect(findLinks({ subject, text: '', html })).toMatchObject([other])
+  const text = `${RESET_REQUEST}\n\n${href}\n`
+  expect(findLinks({ subject, text, html: null })).toMatchObject([other])
+})
+
+test('a link that resets the address of a mailbox resets no password', () => {
+  const href = 'https://a.example/email/reset/9f20ab'
+  const html = `<p>You changed your address.</p><a href="${href}">Undo the change</a>`
+  const [link] = findLinks({ subject: 'Your new mail address', text: '', html })
+  expect(link).toMatchObject({ href, sensitive: false })
+})
