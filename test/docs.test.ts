@@ -107,6 +107,16 @@ test('the documentation names every command of package.json', () => {
   expect(unknown).toEqual([])
 })
 
+test('before its first `bun run`, a documentation page says what a machine without Bun runs instead', () => {
+  const silent = pages
+    .filter((page) => page !== 'CHANGELOG.md')
+    .filter((page) => {
+      const [before, after] = read(page).split('bun run', 2)
+      return after !== undefined && !/[Ww]ithout Bun|If Bun is not installed/.test(before!)
+    })
+  expect(silent).toEqual([])
+})
+
 test('every command of package.json that runs tests or measurements first installs the packages of test/clients', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const installs = (name: string): boolean =>
