@@ -22,6 +22,17 @@ import type { Services } from '../http/services.ts'
 const Word = (description: string, example: string) =>
   t.Optional(t.String({ minLength: 1, maxLength: 256, description, examples: [example] }))
 
+const SEVERITIES = ['info', 'warning', 'error'] as const
+type Severity = (typeof SEVERITIES)[number]
+const SEVERITY: Record<Outcome, Severity> = {
+  ok: 'info',
+  not_found: 'warning',
+  expired: 'warning',
+  refused: 'warning',
+  failed: 'error',
+}
+const STATUSES = ['success', 'failure', 'error', 'denied'] as const
+
 const LogFilter = t.Object({
   action: Word('The list holds only entries with exactly this action.', 'vault.get'),
   category: Word('The list holds only actions of this part of the service.', 'vault'),
@@ -41,26 +52,28 @@ const LogFilter = t.Object({
     ),
   ),
   status: t.Optional(
-    t.Union([t.Literal('success'), t.Literal('failure')], {
-      description:
-        '`success` stands for the outcome `ok`. `failure` stands for every other outcome.',
-    }),
+    t.Union(
+      STATUSES.map((status) => t.Literal(status)),
+      {
+        description:
+          '`success` stands for the outcome `ok`. `failure` and `error` stand for every other outcome. `denied` stands for `refused`.',
+      },
+    ),
+  ),
+  severity: t.Optional(
+    t.Union(
+      SEVERITIES.flatMap((severity) => [
+        t.Literal(severity),
+        t.Literal(severity.toUpperCase() as Uppercase<Severity>),
+      ]),
+      { description: 'The list holds only entries of this severity.' },
+    ),
   ),
   after: Word('The list holds only entries after this ISO 8601 time.', '2026-01-05T00:00:00Z'),
   before: Word('The list holds only entries before this ISO 8601 time.', '2026-01-06T00:00:00Z'),
   q: PartOf('the action, subject, description or actor'),
 })
 export const LogQuery = t.Composite([PageQuery, OrderQuery, LogFilter])
-
-const SEVERITIES = ['info', 'warning', 'error'] as const
-type Severity = (typeof SEVERITIES)[number]
-const SEVERITY: Record<Outcome, Severity> = {
-  ok: 'info',
-  not_found: 'warning',
-  expired: 'warning',
-  refused: 'warning',
-  failed: 'error',
-}
 
 /**
  * Names the kind of object that an action in the audit log changes, if this kind differs from the action's category.
@@ -242,14 +255,26 @@ function projectOfLog(request: Request): string {
 
 /** Reads the filters of the audit log. @throws {ApiError} 400 for an invalid filter. */
 function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'projectId'> {
-  const { actor, status, q, after: _after, before: _before, ...same } = query
+  const { actor, q, after: _after, before: _before, outcome, status, severity, ...same } = query
+  const outcomes = OUTCOMES.filter(
+    (one) =>
+      (outcome ?? one) === one &&
+      (status === undefined || hasStatus(one, status)) &&
+      (severity === undefined || SEVERITY[one] === severity.toLowerCase()),
+  )
   return {
     ...same,
     ...readRange(query),
     ...(actor === undefined ? {} : { keyPrefix: actor }),
-    ...(status === undefined ? {} : { succeeded: status === 'success' }),
+    ...(outcomes.length === OUTCOMES.length ? {} : { outcomes }),
     ...(q === undefined ? {} : { text: q }),
   }
+}
+
+/** Tells whether a value of the filter `status` selects an outcome. */
+function hasStatus(outcome: Outcome, status: (typeof STATUSES)[number]): boolean {
+  if (status === 'denied') return outcome === 'refused'
+  return (status === 'success') === (outcome === 'ok')
 }
 
 /**
@@ -257,8 +282,9 @@ function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'project
  * finds the few entries of one subject.
  */
 const unindexed = (query: Static<typeof LogFilter>): unknown[] => {
-  const { subject, action, category, actor, requestId, outcome, status, q } = query
-  return subject === undefined ? [action, category, actor, requestId, outcome, status, q] : []
+  const { subject, action, category, actor, requestId, outcome, status, severity, q } = query
+  const filters = [action, category, actor, requestId, outcome, status, severity, q]
+  return subject === undefined ? filters : []
 }
 
 async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof Stats>> {

@@ -119,9 +119,8 @@ export type AuditFilter = {
   subject?: string
   keyPrefix?: string
   requestId?: string
-  outcome?: string
-  /** Selects audit entries with the outcome `ok` (true), or with any other outcome (false). */
-  succeeded?: boolean
+  /** Selects audit entries with one of these outcomes. */
+  outcomes?: readonly Outcome[]
   after?: Date
   before?: Date
   /** Selects audit entries that contain the text `text` in the action, subject, detail or actor. */
@@ -139,8 +138,7 @@ const auditConditions = (filter: AuditFilter, values: unknown[]): string =>
     ['subject = ?', filter.subject],
     ['actor = ?', filter.keyPrefix],
     ['request_id = ?', filter.requestId],
-    ['outcome = ?', filter.outcome],
-    ["(outcome = 'ok') = ?", filter.succeeded],
+    ['outcome = any (?::text[])', filter.outcomes],
     ['at > ?', filter.after],
     ['at < ?', filter.before],
     [holds(AUDIT_TEXT), filter.text],

@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { formatUsdc } from '../../../shared/till/usdc.ts'
 import { type Income, readActivity } from '../../../sql/till/payments/activity.ts'
 import { listSettled } from '../../../sql/till/payments/payments.ts'
-import { operation, Time } from '../../http/operation.ts'
+import { operation, PageQuery, Time } from '../../http/operation.ts'
 import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { EXAMPLE_PAYMENT, PaymentItem, toPaymentItem } from './paymentDocs.ts'
@@ -15,7 +15,17 @@ import { Days, readDays } from './paymentQuery.ts'
  */
 const ROWS_MAX = 100
 
-const Query = t.Object({ days: Days })
+const Query = t.Object({
+  days: Days,
+  limit: t.Optional(
+    t.String({
+      pattern: PageQuery.properties.limit.pattern!,
+      error: 'be a whole number of at least 1',
+      openapi: { type: 'integer', minimum: 1, default: ROWS_MAX },
+      description: `\`activity\` holds at most this many payments. A value above ${ROWS_MAX} counts as ${ROWS_MAX}.`,
+    }),
+  ),
+})
 
 const Sum = t.Object({
   count: t.Integer(),
@@ -28,7 +38,7 @@ const ActivityAnswer = t.Composite([
   t.Object({
     since: Time,
     activity: t.Array(PaymentItem, {
-      description: `The list holds at most ${ROWS_MAX} of the latest settled payments. \`count\` is the number of all settled payments.`,
+      description: `The list holds at most \`limit\` of the latest settled payments. \`count\` is the number of all settled payments.`,
     }),
     byDay: t.Array(t.Composite([t.Object({ day: t.String({ format: 'date' }) }), Sum]), {
       description: 'The newest day comes first. Days without a payment are left out.',
@@ -62,10 +72,11 @@ export function activityRoutes({ pool }: Services) {
     '/v0/payments/activity',
     async ({ request, query }) => {
       const since = readDays(query.days)
+      const limit = Math.min(Number(query.limit ?? ROWS_MAX), ROWS_MAX)
       const { projectId } = projectOf(request)
       const [{ total, ...parts }, latest] = await Promise.all([
         readActivity(pool, { projectId, since }),
-        listSettled(pool, { projectId, since, limit: ROWS_MAX }),
+        listSettled(pool, { projectId, since, limit }),
       ])
       return {
         since: since.toISOString(),

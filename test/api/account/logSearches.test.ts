@@ -11,6 +11,7 @@ test.each([
   { actor: 'loid-1' },
   { outcome: 'ok' as const },
   { status: 'failure' as const },
+  { severity: 'WARNING' as const },
 ])(
   'a search of the audit log waits for another search of the project, and a page of one subject does not wait: %p',
   async (search) => {

@@ -165,7 +165,16 @@ test('each filter of the audit log returns only the matching entries, alone and 
   expect(await count(`&subject=${encodeURIComponent('b/ü')}`)).toBe(2)
   expect(await count('&action=vault.get&outcome=ok')).toBe(2)
   expect(await count('&status=failure')).toBe(1)
+  expect(await count('&status=error')).toBe(1)
+  expect(await count('&status=denied')).toBe(0)
   expect(await count('&status=success&category=vault')).toBe(4)
+  expect(await count('&severity=warning')).toBe(1)
+  expect(await count('&severity=WARNING&outcome=not_found')).toBe(1)
+  expect(await count('&severity=INFO&status=failure')).toBe(0)
+  expect(await count('&severity=info&category=vault')).toBe(4)
+  expect(await count('&severity=error')).toBe(0)
+  const { body: stats } = await agent.get('/v0/logs/stats?severity=warning')
+  expect(stats).toMatchObject({ total: 1, bySeverity: { info: 0, warning: 1, error: 0 } })
   expect(await count('&actor=loid-other')).toBe(2)
   expect(await count(`&actor=${agent.key.slice(0, 17)}`)).toBe(5)
   expect(await count('&before=2020-01-02')).toBe(1)
@@ -174,6 +183,7 @@ test('each filter of the audit log returns only the matching entries, alone and 
   for (const [query, message] of [
     ['outcome=fine', /^outcome must be one of "ok", /],
     ['status=ok', /^status must be one of "success", "failure"/],
+    ['severity=fine', /^severity must be one of "info", /],
     ['after=yesterday', /^after must be an ISO 8601 time/],
     ['before=2020-13-01', /^before must be/],
     ['action=', /^action must be a string of 1 to 256 characters/],

@@ -70,6 +70,10 @@ test('the activity report sums a project’s income by day, endpoint and payer, 
   const recent = (await activity('?days=2')).body
   expect(recent).toMatchObject({ ...two, byDay: [two] })
   expect(recent.activity.map(({ id }: any) => id)).toEqual([paid[2], paid[1]])
+  const limited = (await activity('?limit=1')).body
+  expect(limited).toMatchObject({ ...three, byDay: [two, one] })
+  expect(limited.activity.map(({ id }: any) => id)).toEqual([paid[2]])
+  expect((await activity('?limit=500')).body.activity).toHaveLength(3)
   const stranger = await till.newSeller({ resource: 'https://api.example.com/strange' })
   expect((await activity('', stranger)).body).toMatchObject(nothing)
 })
@@ -84,6 +88,9 @@ test('the activity report covers a limited number of days, and needs a scope of 
     ])
   }
   expect((await activity('?days=90')).status).toBe(200)
+  expect((await activity('?limit=0')).body.message).toBe(
+    'limit must be a whole number of at least 1',
+  )
   const bare = await till.service.newAgent({ scopes: ['mail:read'] })
   expect((await activity('', bare)).body.message).toBe('Missing required scope: payments:accept')
 })
