@@ -118,13 +118,11 @@ test('the example code of docs/agent.md runs unchanged', async () => {
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   const [message] = (await agent.get('/v0/messages')).body.messages
   await agent.patch(messagePath(message.messageId), { addLabels: ['unread'] })
-  const page = readFileSync(join(ROOT, 'docs/agent.md'), 'utf8').replaceAll(
-    'http://127.0.0.1:3000',
-    service.url,
-  )
+  const page = readFileSync(join(ROOT, 'docs/agent.md'), 'utf8')
   const [, code = ''] = /```js\n([\s\S]*?)```/.exec(page) ?? []
-  writeFileSync(join(app, 'guide.mjs'), `const { KEY } = process.env\n${code}`)
-  await run('node', ['--no-warnings', 'guide.mjs'], app, { KEY: agent.key })
+  writeFileSync(join(app, 'guide.mjs'), code)
+  const settings = { KEY: agent.key, API: service.url }
+  await run('node', ['--no-warnings', 'guide.mjs'], app, settings)
   const { messages } = (await agent.get('/v0/messages')).body
   expect(messages.map(({ subject, labels }: any) => [subject, labels])).toEqual([
     ['Re: s', ['sent']],
