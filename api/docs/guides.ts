@@ -15,6 +15,7 @@ const GUIDES = [
   'purse',
   'till',
   'contract',
+  'clients',
   'operator',
   'going-live',
   'growing',
