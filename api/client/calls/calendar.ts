@@ -5,7 +5,10 @@ import type { Operations } from '../operations.ts'
 /** Describes one instance of a calendar event. */
 export type CalendarEvent = Operations['getCalendar']['result']['events'][number]
 
-/** Selects a period of the calendar. The fields `from` and `to` are ISO 8601 times, at most 366 days apart. */
+/**
+ * Selects a period of the calendar. The fields `from` and `to` are ISO 8601 times, at most 366 days apart. By default
+ * the period begins now and has 366 days.
+ */
 type CalendarQuery = Operations['getCalendar']['input']['query']
 
 /**
@@ -18,7 +21,7 @@ type CalendarQuery = Operations['getCalendar']['input']['query']
  */
 export function calendar(http: Http) {
   /** Returns one page of calendar events in the order of their start times. */
-  const list = (query: CalendarQuery, options?: CallOptions) =>
+  const list = (query: CalendarQuery = {}, options?: CallOptions) =>
     http.call('getCalendar', { query }, options)
   return {
     list,
@@ -26,7 +29,7 @@ export function calendar(http: Http) {
      * Iterates over every calendar event of a period. The client loads a page of events only when the iteration reaches
      * it.
      */
-    all: (query: CalendarQuery, options?: CallOptions) =>
+    all: (query: CalendarQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.events,

@@ -22,15 +22,15 @@ import { answerInvite, RsvpBody } from './rsvp.ts'
 const SPAN_MAX_DAYS = 366
 const DAY_MS = 24 * 60 * 60 * 1000
 
-const Moment = (description: string) => t.String({ maxLength: 40, description })
+const Moment = (description: string) => t.Optional(t.String({ maxLength: 40, description }))
 
 export const CalendarQuery = t.Composite([
   t.Object({
     from: Moment(
-      'The list holds events that end after this time. Write ISO 8601 with a zone, or a date alone.',
+      'The list holds events that end after this time. Write ISO 8601 with a zone, or a date alone. By default it is now.',
     ),
     to: Moment(
-      `The list holds events that start before this time. The time is at most ${SPAN_MAX_DAYS} days after \`from\`.`,
+      `The list holds events that start before this time. The time is at most ${SPAN_MAX_DAYS} days after \`from\`, and this by default.`,
     ),
   }),
   PageQuery,
@@ -167,7 +167,9 @@ export async function readCalendarPage(
   { projectId }: { projectId: string },
   query: Static<typeof CalendarQuery>,
 ): Promise<Static<typeof CalendarPage>> {
-  const [from, to] = [momentOf('from', query.from), momentOf('to', query.to)]
+  const from = query.from === undefined ? new Date() : momentOf('from', query.from)
+  const longest = new Date(from.getTime() + SPAN_MAX_DAYS * DAY_MS)
+  const to = query.to === undefined ? longest : momentOf('to', query.to)
   const spanMs = to.getTime() - from.getTime()
   if (spanMs <= 0 || spanMs > SPAN_MAX_DAYS * DAY_MS) {
     throw badRequest(`to must be after from, by at most ${SPAN_MAX_DAYS} days`)

@@ -16,7 +16,7 @@ const list = defineTool({
   name: 'calendar.list',
   title: 'List events',
   description:
-    'Lists the events that this inbox organizes or has accepted, from a time to another, in order of their starts. Each instance of a series is an item. Use it before you accept or propose a time. Answers events, count, and nextPageToken if there are more. Example: {"from":"2026-03-02T00:00:00Z","to":"2026-03-09T00:00:00Z"}',
+    'Lists the events that this inbox organizes or has accepted, from a time to another, in order of their starts. By default it lists the next 366 days. Each instance of a series is an item. Use it before you accept or propose a time. Answers events, count, and nextPageToken if there are more. Example: {"from":"2026-03-02T00:00:00Z","to":"2026-03-09T00:00:00Z"}',
   scope: 'mail:read',
   input: t.Object(
     { from: CalendarQuery.properties.from, to: CalendarQuery.properties.to, ...PageInput },

@@ -65,6 +65,10 @@ test.each(REQUESTS)(
   },
 )
 
+test('the calendar answers a reference client that names no period', async () => {
+  expect(await ask('/v0/calendar', {})).toMatchObject({ status: 200, body: { count: 0 } })
+})
+
 test('the calendar takes the three parameters of the reference clients together', async () => {
   const period = { from: '2026-01-01', to: '2026-12-31T00:00:00Z' }
   const { status, body } = await ask('/v0/calendar', { limit, ...period })

@@ -4,6 +4,7 @@ import { readCalendarPage } from '../../../../api/mail/calendar/calendarRoutes.t
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
   type EventColumns,
+  hourAt,
   newEvent,
   newInstance,
   spanOf,
@@ -18,6 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
+const DAY_MS = 86_400_000
 const DAY = { from: '2031-03-02', to: '2031-03-03' }
 const read = (projectId: string, query: object = {}) =>
   readCalendarPage(pool, { projectId }, { ...DAY, ...query } as never)
@@ -59,6 +61,23 @@ describe('a query for the calendar must have a valid time range', () => {
       expect(end).toBe(answer)
     },
   )
+
+  test('a request without a time range lists the events that end within 366 days from now', async () => {
+    const projectId = await newProject(pool)
+    const row = await event(projectId, { recurrence: { rule: 'FREQ=DAILY', next: [] } }, [])
+    const hoursNow = (Date.now() - hourAt(0).getTime()) / 3_600_000
+    for (const days of [-1, 1, 365, 367]) {
+      const hour = Math.round(hoursNow + 24 * days)
+      await newInstance(pool, projectId, row, [hour, hour + 1])
+    }
+    const ask = async (query: object) => {
+      const { events } = await readCalendarPage(pool, { projectId }, query as never)
+      return events.map(({ start: { at } }) => Math.round((Date.parse(at) - Date.now()) / DAY_MS))
+    }
+    expect(await ask({})).toEqual([1, 365])
+    expect(await ask({ from: new Date(Date.now() - 2 * DAY_MS).toISOString() })).toEqual([-1, 1])
+    expect(await ask({ to: new Date(Date.now() + 2 * DAY_MS).toISOString() })).toEqual([1])
+  })
 
   test('a full page of the calendar contains a token for the next page, and the last page contains none', async () => {
     const projectId = await newProject(pool)

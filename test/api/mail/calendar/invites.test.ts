@@ -455,7 +455,7 @@ test('an answer is accepted only for a message with an invitation, and an invali
   const late = await rsvp(agent, dropped, { answer: 'accepted' })
   expect([late.status, late.body.message]).toEqual([409, 'The event is cancelled'])
   const wrong = [
-    '/v0/calendar',
+    '/v0/calendar?to=2020-03-01',
     '/v0/calendar?from=2030-03-01&to=2030-03-01',
     '/v0/calendar?from=2030-03-01&to=2032-03-01',
     '/v0/calendar?from=soon&to=2030-03-01',
