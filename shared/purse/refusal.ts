@@ -14,7 +14,8 @@ const REFUSALS = {
   too_many_open: 'too many signed payments of the purse wait for their sellers',
   too_much_gas: 'the cancellations and transfers of the purse have used up its gas of the day',
   payee_denied: 'the operator denies payments to this address',
-  bad_payee: 'the payee is the token, the purse itself, or the zero address',
+  bad_payee:
+    'the payee is the token, the purse itself or the zero address, or shows a secret of the request',
   no_offer: 'the seller offers no exact payment in USDC on the chain of the service',
   malformed_challenge: 'the 402 of the seller is no x402 challenge',
   token_mismatch: 'the seller names another token than USDC on this chain',

@@ -108,9 +108,9 @@ export const createBuy = (
     // The called URL has values in place of the placeholders, so no placeholder hides which resource it names.
     const at = { url: normalUrl(asked.url).url, network }
     const header = await signIn(due, asked.exchange, at)
-    if (header === null) return choose(due, asked.exchange, at)
+    if (header === null) return choose(due, asked, at)
     const signedIn = await sellers.call(due, request, header)
-    return isChallenged(signedIn) ? choose(due, signedIn.exchange, at) : unpaid(due, signedIn)
+    return isChallenged(signedIn) ? choose(due, signedIn, at) : unpaid(due, signedIn)
   }
 
   /** Ends a purchase for which the seller demanded no payment. */
@@ -143,11 +143,16 @@ export const createBuy = (
     return outcomes.record(() => signInAt(pool, { id: due.id, challenge, at, keyring }))
   }
 
-  async function choose(due: DuePurchase, answer: Answer, { url, network }: Place): Promise<void> {
-    const challenge = challengeOf(answer)
+  async function choose(
+    due: DuePurchase,
+    { exchange, secrets }: Challenged,
+    { url, network }: Place,
+  ): Promise<void> {
+    const challenge = challengeOf(exchange)
     if (challenge === null) return refuse(due, 'malformed_challenge')
     const chosen = chooseOffer(challenge, { url, network, payer: due.payer ?? '' })
     if (!chosen.ok) return refuse(due, chosen.reason)
+    if (sellers.reveals(secrets, chosen.offer.payTo)) return refuse(due, 'bad_payee')
     await decide(due, { url, offer: chosen.offer })
   }
 
@@ -217,8 +222,9 @@ export const createBuy = (
     if (isUndecided(answer.ok ? answer.status : null, settlement) && isLive) {
       return queuePurchase(pool, due.id, againAt)
     }
+    const claimedTx = settlement?.transaction ?? null
     const said = {
-      claimedTx: settlement?.transaction ?? null,
+      claimedTx: claimedTx !== null && sellers.reveals(secrets, claimedTx) ? null : claimedTx,
       ...(await proofs(due, settlement, content.request.url)),
     }
     if (!answer.ok) {
@@ -299,7 +305,9 @@ export const createBuy = (
 type Answer = Extract<Exchange, { ok: true }>
 type Place = { url: string; network: UsdcNetwork }
 
-const isChallenged = (call: Call): call is Extract<Call, { kind: 'made' }> & { exchange: Answer } =>
+type Challenged = Extract<Call, { kind: 'made' }> & { exchange: Answer }
+
+const isChallenged = (call: Call): call is Challenged =>
   call.kind === 'made' && call.exchange.ok && call.exchange.status === 402
 
 const challengeOf = (answer: Answer) =>

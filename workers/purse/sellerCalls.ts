@@ -6,6 +6,7 @@ import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
 import type { PurchaseAnswer } from '../../shared/purse/purchaseAnswer.ts'
 import { effectiveBounds, OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
+import { Masker } from '../../shared/vault/maskSecrets.ts'
 import {
   checkUseRequest,
   fillRequest,
@@ -28,6 +29,12 @@ import { plainAnswer } from './plainAnswer.ts'
  */
 const TIMEOUT_MS = 30_000
 
+/**
+ * Sets the minimum length of a secret that is searched in the hexadecimal texts of a seller. A shorter secret may stand
+ * in an honest address by chance.
+ */
+const SEARCHED_MIN_LENGTH = 8
+
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
 /**
@@ -45,6 +52,8 @@ export type SellerCalls = {
    */
   delayMs(due: Buyer): number
   call(due: Buyer, request: UseRequest, payment: PaymentHeader | null): Promise<Call>
+  /** Tells whether a lower-case hexadecimal text of the seller contains a secret of the request. */
+  reveals(secrets: readonly string[], text: string): boolean
   /** Returns the response of the seller with all secrets masked, so that the agent may see the response. */
   masked(due: Buyer, answer: ReceivedAnswer, secrets: readonly string[]): Promise<PurchaseAnswer>
 }
@@ -115,6 +124,12 @@ export function createSellerCalls(
         ...(body === null ? {} : { body }),
       })
       return { kind: 'made', exchange, url, secrets }
+    },
+    reveals(secrets, text) {
+      const searched = secrets
+        .filter(({ length }) => length >= SEARCHED_MIN_LENGTH)
+        .flatMap((secret) => [secret, secret.toLowerCase()])
+      return searched.length > 0 && new Masker(searched).text(text) !== text
     },
     masked: ({ projectId }, answer, secrets) =>
       secrets.length === 0 ? plainAnswer(answer) : masker.mask(answer, secrets, projectId),

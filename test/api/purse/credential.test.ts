@@ -8,6 +8,7 @@ import {
   type Buyer,
   newBuyer,
   type Seller,
+  served,
   startPurseTill,
   startSeller,
 } from '../../support/purse/purseScene.ts'
@@ -71,6 +72,27 @@ test('each request of a purchase contains the vault secret, but the result of th
   }
   const { body: audit } = await buyer.get('/v0/logs?action=vault.use')
   expect(audit).toMatchObject({ count: 1, logs: [{ subject: 'weather' }] })
+})
+
+test('a seller cannot show a vault secret as the payee or as the transaction of a payment', async () => {
+  const [asTransaction, asPayee] = ['5e'.repeat(32), 'c7'.repeat(20)]
+  const put = (apiKey: string) =>
+    buyer.put('/v0/vault/weather', {
+      ...{ type: 'API_KEY', data: { apiKey }, allowedHosts: [seller.host] },
+      placement: ['header:authorization'],
+    })
+  await put(asTransaction)
+  seller.serve = async (payment) => served(payment, `0x${asTransaction}`)
+  const paid = await buyer.pay(seller.url, request)
+  expect(paid.body).toMatchObject({ state: 'answered', payment: { claimedTxHash: null } })
+  expect(JSON.stringify(await buyer.purchase(paid.body.purchaseId))).not.toContain(asTransaction)
+  await put(asPayee.toUpperCase())
+  seller.ask = () => seller.challenge([{ payTo: `0x${asPayee}` }])
+  const refused = await buyer.pay(seller.url, request)
+  expect(refused.body).toMatchObject({ state: 'refused', reason: 'bad_payee', terms: null })
+  const quoted = await buyer.post('/v0/purse/quote', { url: seller.url, ...request })
+  expect(JSON.stringify([refused.body, quoted.body])).not.toContain(asPayee)
+  expect(seller.received.length).toBe(1)
 })
 
 test('a purchase with a credential for another host sends no request', async () => {
