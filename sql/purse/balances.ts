@@ -3,6 +3,7 @@ import type { Address } from 'viem'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 import { queuePayouts } from './payout.ts'
+import { isHere } from './purses.ts'
 
 /**
  * Limits the age of the known balance of a purse with open payments, or of a new purse without money. IDLE_AGE applies
@@ -26,7 +27,7 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
            where p.balance_at is null or p.balance_at < clock_timestamp() - interval '${IDLE_AGE}'
              or (balance_at < clock_timestamp() - interval '${BUSY_AGE}'
                and ((balance_atomic = 0 and created_at > clock_timestamp() - interval '1 hour') or exists (
-                 select from purchases u where u.project_id = p.project_id and u.money = 'open')))
+                 select from purchases u where u.project_id = p.project_id and u.money = 'open' and ${isHere('u')})))
            union all
            select address, balance_at from purse_keys k
            where retired_at is not null and (balance_at is null
@@ -35,7 +36,7 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
                and exists (select from projects j where j.id = k.project_id and j.deleted_at is not null)
              or balance_at < clock_timestamp() - interval '${BUSY_AGE}'
                and (retired_at > clock_timestamp() - interval '1 day' or exists (
-                 select from purchases u where u.project_id = k.project_id and u.money = 'open' and u.payer = k.address)))
+                 select from purchases u where u.project_id = k.project_id and u.money = 'open' and u.payer = k.address and ${isHere('u')})))
            order by balance_at nulls first limit $1`,
     values: [limit],
   })
@@ -62,7 +63,7 @@ const arriving = (purse: string): string => {
     select coalesce(sum(o.amount_atomic), 0)
     from purse_keys k join purchases o on o.project_id = k.project_id and o.payer = k.address
     where k.project_id = ${purse}.project_id and k.retired_at is not null
-      and o.kind = 'sweep' and lower(o.pay_to) = ${purse}.address and ${condition})`
+      and o.kind = 'sweep' and lower(o.pay_to) = ${purse}.address and ${condition} and ${isHere('o')})`
   return `${sumOf("o.money = 'open'")} + ${sumOf("o.money = 'spent' and o.block_number > $3")}`
 }
 

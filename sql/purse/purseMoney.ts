@@ -1,5 +1,6 @@
 /** Tells whether a purse (the wallet of a project) has money, or may still get money. */
 import type { Queryable } from '../db.ts'
+import { isHere } from './purses.ts'
 
 /**
  * Sets the smallest amount that counts as money of a purse, one cent, because anybody could send a smaller amount to
@@ -18,6 +19,14 @@ const ADDRESSES = `
     where project_id = $1 and retired_at is not null)`
 
 /**
+ * Writes the SQL condition that a payment or purchase may still change a balance. On a former chain of the service, the
+ * condition ends a day after the expiry of the authorization, because no worker reads that chain any more.
+ * @param row is the SQL alias of the payment or purchase.
+ */
+const mayMove = (row: string): string =>
+  `(${isHere(row)} or ${row}.valid_before > extract(epoch from clock_timestamp() - interval '1 day'))`
+
+/**
  * Selects the payments to an address of the purse that may still change its balance. The service may still settle a
  * verified payment, and a gas wallet may still send a signed payment or refund of another purse. Until its block is
  * final, a chain reorganisation may undo a payment.
@@ -25,15 +34,17 @@ const ADDRESSES = `
 const UNDER_WAY = `
   under_way as materialized (
     select lower(recipient) as address, amount_atomic, null::bigint as block_number
-    from payments where state = 'verified' and lower(recipient) in (select address from addresses)
+    from payments p
+    where state = 'verified' and ${mayMove('p')} and lower(recipient) in (select address from addresses)
     union all
     select lower(recipient), amount_atomic, block_number
-    from payments
-    where state = 'settled' and finalized_at is null and lower(recipient) in (select address from addresses)
+    from payments p
+    where state = 'settled' and finalized_at is null and ${mayMove('p')}
+      and lower(recipient) in (select address from addresses)
     union all
     select lower(pay_to), amount_atomic, case money when 'spent' then block_number end
-    from purchases
-    where (money = 'open' or money = 'spent' and final_at is null) and project_id <> $1
+    from purchases u
+    where (money = 'open' or money = 'spent' and final_at is null) and ${mayMove('u')} and project_id <> $1
       and lower(pay_to) in (select address from addresses))`
 
 /**
@@ -70,8 +81,8 @@ export async function isPurseEmpty(db: Queryable, projectId: string): Promise<bo
              or a.balance_at < clock_timestamp() - interval '1 minute'))
        and not exists (select from under_way)
        and not exists (
-         select from purchases
-         where project_id = $1 and (money = 'open' or (money = 'spent' and final_at is null))) as empty`,
+         select from purchases u
+         where project_id = $1 and (money = 'open' or (money = 'spent' and final_at is null)) and ${mayMove('u')}) as empty`,
     [projectId, String(KEPT_ATOMIC)],
   )
   return rows[0]!.empty

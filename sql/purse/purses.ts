@@ -63,10 +63,14 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Holds the SQL condition that a purchase `o` is on the present chain of the service. A former chain takes no money from
- * a balance on this chain, and its payments stay open for ever, because no worker reads it.
+ * Writes the SQL condition that a payment or purchase is on the present chain of the service. A former chain takes no
+ * money from a balance on this chain, and its payments stay open for ever, because no worker reads it.
+ * @param row is the SQL alias of the payment or purchase.
  */
-const IS_HERE = 'o.network = coalesce((select network from chain_status), o.network)'
+export const isHere = (row: string): string =>
+  `${row}.network = coalesce((select network from chain_status), ${row}.network)`
+
+const IS_HERE = isHere('o')
 
 /**
  * Writes an SQL expression for the part of a balance that is not available at a purse's address. This part consists of

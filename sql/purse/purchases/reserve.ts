@@ -16,7 +16,7 @@ import { type Client, type Pool, type Queryable, transaction } from '../../db.ts
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { lockMandates, type Mandate, readUsed, SUM_BOUNDS, type Used } from '../mandates.ts'
 import { isPurseGasUsedUp } from '../purseGas.ts'
-import { openSum, purseSigner } from '../purses.ts'
+import { isHere, openSum, purseSigner } from '../purses.ts'
 import { type Base, type PaidBefore, type PaidPlace, readPaidBefore } from './paidBefore.ts'
 import { CONTENT, type ContentRow, openContent, type SignedRequest } from './purchaseContent.ts'
 import { type SignedPayment, storeSigned } from './storeSigned.ts'
@@ -268,7 +268,7 @@ export async function lockPurse(db: Client, projectId: string): Promise<LockedPu
            from purses p cross join lateral (
              select count(*)::int as open,
                (count(*) filter (where valid_before > extract(epoch from clock_timestamp())))::int as collectable
-             from purchases where project_id = p.project_id and money = 'open') o
+             from purchases u where project_id = p.project_id and money = 'open' and ${isHere('u')}) o
            where p.project_id = $1`,
     values: [projectId],
   })

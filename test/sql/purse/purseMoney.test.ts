@@ -157,6 +157,34 @@ test('a payment to the purse (wallet) that another purse has signed prevents the
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
+test('an expired payment on a former chain of the service neither prevents the deletion of a project nor delays its purge', async () => {
+  const purse = await newPurse(pool, keyring)
+  const { projectId } = purse
+  const { address } = (await findPurse(pool, projectId))!
+  const other = await newPurse(pool, keyring)
+  expect(await purse.reserve([await purse.wanted(CENT)])).toEqual(['signed'])
+  expect(await other.reserve([await other.wanted(CENT, address)])).toEqual(['signed'])
+  await newPayment(pool, { recipient: address, amountAtomic: CENT })
+  const { id } = await newSettled(pool, { recipient: address, amountAtomic: CENT })
+  await read(address, 0n)
+  const expire = (ago: string) =>
+    pool.query(
+      `with p as (
+         update payments set network = 'base', chain_id = 8453, valid_before = extract(epoch from now() - $3::interval)
+         where recipient = $2)
+       update purchases set network = 'base', valid_before = extract(epoch from now() - $3::interval)
+       where project_id = $1 or pay_to = $2`,
+      [projectId, address, ago],
+    )
+  await expire('1 minute')
+  expect(await deleteProject(pool, projectId, null)).toMatchObject({ kind: 'purse_awaits' })
+  await expire('2 days')
+  expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
+  await read(address, 0n)
+  expect(await purge(projectId)).toEqual([true, 0])
+  await recordFinal(pool, [id])
+})
+
 test('the purge accepts only a purse balance that was read in the last minute, and makes longer pauses the older the deletion of the project is', async () => {
   const { projectId, address } = await emptyPurse()
   await deleteProject(pool, projectId, null)
