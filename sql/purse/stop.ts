@@ -10,7 +10,7 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { callsInTurn } from './callTurns.ts'
 import { countPurseGas } from './purseGas.ts'
-import { purseSigner } from './purses.ts'
+import { isHere, purseSigner } from './purses.ts'
 
 /** Names the service as the actor of the automatic transfers out of a purse. */
 export const PAYS_OUT = 'service'
@@ -78,8 +78,11 @@ export async function cancelOpen(
   which: Cancelled,
 ): Promise<number> {
   await db.query('select from purses where project_id = $1 for update', [projectId])
-  const { rows } = await db.query<{ id: string; payer: Address; nonce: Hex; network: string }>(
-    `select u.id, u.payer, u.nonce, u.network from purchases u
+  type Row = { id: string; payer: Address; nonce: Hex; network: string; is_sent: boolean }
+  const { rows } = await db.query<Row>(
+    `select u.id, u.payer, u.nonce, u.network,
+       ${isHere('u')} and u.valid_before > extract(epoch from clock_timestamp()) as is_sent
+     from purchases u
      where u.project_id = $1 and u.money = 'open' and u.cancel_signature is null
        and ${IS_CANCELLED[which.kind]}
      order by u.row`,
@@ -96,7 +99,8 @@ export async function cancelOpen(
      from unnest($1::text[], $2::text[]) g (id, signature) where u.id = g.id`,
     [rows.map(({ id }) => id), signatures],
   )
-  await countPurseGas(db, projectId, rows.length)
+  // No gas wallet sends the cancellation of a payment that has expired, or that is on a former chain.
+  await countPurseGas(db, projectId, rows.filter((row) => row.is_sent).length)
   return rows.length
 }
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { transaction } from '../../../sql/db.ts'
 import { resumePurse, stopPurse, takeCancellations } from '../../../sql/purse/stop.ts'
+import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { newKeyring, newPurse, ownerOf } from '../../support/purse/purseRows.ts'
 import { newProject, row } from '../../support/till/tillRows.ts'
@@ -104,6 +105,29 @@ describe('an owner can stop and resume a purse (wallet), and a stop cancels its 
       'purse.stop ok cancels 0 open payments',
     ])
   })
+})
+
+test('a stop counts no gas for the cancellation of a payment that has expired or is on a former chain, because no gas wallet sends it', async () => {
+  await recordHead(pool, { network: 'base-sepolia', chainId: 84532, number: 1n, hash: '0x1' })
+  const purse = await newPurse(pool, keyring)
+  const { projectId } = purse
+  const ids: string[] = []
+  for (let n = 0; n < 3; n++) {
+    const wanted = await purse.wanted(1_000n)
+    expect(await purse.reserve([wanted])).toEqual(['signed'])
+    ids.push(wanted.id)
+  }
+  await pool.query('update purchases set valid_before = 1 where id = $1', [ids[0]])
+  await pool.query(`update purchases set network = 'base' where id = $1`, [ids[1]])
+  await stop(projectId)
+  const sent = await takeCancellations(pool, 'base-sepolia', 1_000)
+  expect(ids.filter((id) => sent.some((one) => one.id === id))).toEqual([ids[2]!])
+  const { rows } = await pool.query('select gas::int from purse_gas where project_id = $1', [
+    projectId,
+  ])
+  expect(rows).toEqual([{ gas: 80_000 }])
+  await resume(projectId)
+  expect(await purse.reserve([await purse.wanted(1_000n)], 160_000)).toEqual(['signed'])
 })
 
 describe('a worker claims each signed cancellation of a payment once, and again after a pause', () => {
