@@ -270,6 +270,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
   const { body, timeoutMs, responseBytesMax = RESPONSE_BYTES_MAX } = parameters
   const request = openRequest(parameters)
   let isWhole = false
+  let hasFailed = false
   let secured: { secured?: true } = {}
   request.on('socket', (socket) => {
     const isSecured = () => {
@@ -283,8 +284,14 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
   try {
     type Answer = { status: number; statusText: string; headers: string[] } & Body
     const answered = new Promise<Answer>((done, fail) => {
-      request.on('error', fail)
+      let received: IncomingMessage | undefined
+      request.on('error', (error) => {
+        hasFailed = true
+        // Some servers send bytes after the end of their response, such as a body with the status 204.
+        if (received?.complete !== true) fail(error)
+      })
       request.on('response', (response) => {
+        received = response
         readPrefix(response, responseBytesMax).then(
           (read) =>
             done({
@@ -305,7 +312,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     if (outcome === 'expired') {
       return { ok: false, kind: 'timeout', detail: `no answer within ${timeoutMs} ms`, ms: ms() }
     }
-    isWhole = parameters.kept !== undefined && !outcome.truncated
+    isWhole = parameters.kept !== undefined && !outcome.truncated && !hasFailed
     return { ok: true, ...outcome, ms: ms() }
   } catch (error) {
     if (error instanceof BlockedError) {

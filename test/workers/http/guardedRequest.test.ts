@@ -98,6 +98,26 @@ describe('guardedRequest returns the response of a public host within limits of 
     expect(await getLocal(port)).toMatchObject({ ok: true, status: 200, bodyPrefix: 'ok' })
   })
 
+  test.each([
+    ['a body after a 204 header', 'HTTP/1.1 204 No Content', '', ''],
+    ['a body after an HTTP/1.0 header of 204', 'HTTP/1.0 204 No Content', '', ''],
+    ['bytes after a body', 'HTTP/1.1 200 OK', 'content-length: 2\r\n', 'ok'],
+  ])(
+    'guardedRequest returns a whole response although the server sends %s',
+    async (_, line, length, body) => {
+      for (const extra of ['more', '\r\nmore\r\n', 'HTTP/1.1 500 Other\r\n\r\n']) {
+        const port = await serveRaw((socket) =>
+          socket.end(`${line}\r\n${length}connection: close\r\n\r\n${body}${extra}`),
+        )
+        expect(await getLocal(port)).toMatchObject({
+          ok: true,
+          status: line.includes('204') ? 204 : 200,
+          bodyPrefix: body,
+        })
+      }
+    },
+  )
+
   test('guardedRequest reads 64 KB of an endless response and closes the connection', async () => {
     let hungUp = false
     const chunk = Buffer.alloc(16 * 1024, 'a')
