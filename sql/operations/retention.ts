@@ -7,6 +7,7 @@ import { ORGANIZATION } from '../account/audit.ts'
 import { daysOf, isExpired, retentionJoins } from '../account/projects/retention.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages/expireMail.ts'
+import { isHere } from '../till/watch/chainStatus.ts'
 
 /** Limits the number of old rows that one batch removes. A batch of this size takes at most 23 ms on two cores. */
 const BATCH = 250
@@ -28,13 +29,15 @@ const deletion = (
 
 /**
  * Holds the SQL condition for final payments whose details the service must still remove. A payment is final when its
- * block is final, or when nobody can use its authorization any more. The service keeps amount, parties, nonce, hash,
- * receipt and state. The stored nonce prevents a second payment with the same authorization. An empty value replaces
- * the signature. No real signature is empty.
+ * block is final, or when nobody can use its authorization any more. Nobody reads the blocks of a former chain, so there
+ * only the end of the authorization counts. The service keeps amount, parties, nonce, hash, receipt and state. The
+ * stored nonce prevents a second payment with the same authorization. An empty value replaces the signature. No real
+ * signature is empty.
  */
 const FINAL = `
   details_removed_at is null and (
     (state = 'settled' and finalized_at is not null)
+    or (state <> 'failed' and valid_before < extract(epoch from clock_timestamp()) - 86400 and not (${isHere('payments')}))
     or (state = 'failed' and valid_before < extract(epoch from clock_timestamp()) - 86400 and not exists (
       select from transaction_payments m join chain_transactions t on t.hash = m.hash
       where m.payment_id = payments.id and t.state = 'open')))`

@@ -5,6 +5,7 @@
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
 import { IS_LIVING, SILENT_POOLS } from '../queue/workerPools.ts'
+import { isHere, isOnThisChain } from '../till/watch/chainStatus.ts'
 
 export const JOB_STATES = ['ready', 'delayed', 'running', 'failed'] as const
 export type JobState = (typeof JOB_STATES)[number]
@@ -120,22 +121,22 @@ export async function readBacklog(db: Queryable): Promise<Backlog> {
     text: `
       select (select count(*)::int from outbound_mails
                 where state <> 'done' and not (attempt = 0 and next_attempt_at > clock_timestamp())) as outbound_mails,
-             (select count(*)::int from payments where state = 'verified') as verified,
+             (select count(*)::int from payments p where state = 'verified' and ${isHere('p')}) as verified,
              (select count(*)::int from payments where state = 'settled' and finalized_at is null) as unfinalized,
              (select count(*)::int from webhook_deliveries where status = 'pending') as deliveries,
-             (select count(*)::int from chain_transactions where state = 'open') as transactions,
+             (select count(*)::int from chain_transactions t where state = 'open' and ${isOnThisChain('t')}) as transactions,
              (select count(*)::int from worker_pools w where ${IS_LIVING}) as worker_pools,
              (select coalesce(json_object_agg(pool_name, living), '{}') from (
                 select pool_name, count(*) filter (where ${IS_LIVING}) as living
                 from worker_pools w group by pool_name) named) as pools,
              (select count(*)::int from (${SILENT_POOLS}) silent) as silent_pools,
              (select coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8
-              from payments where state = 'verified') as oldest_verified_s,
+              from payments p where state = 'verified' and ${isHere('p')}) as oldest_verified_s,
              (select coalesce(json_agg(w), '[]') from (
                 select g.address as wallet, count(t.hash)::int as open
                 from gas_wallets g left join chain_transactions t
                   on t.chain_id = g.chain_id and t.wallet = g.address and t.state = 'open'
-                group by g.address) w) as wallets,
+                where ${isOnThisChain('g')} group by g.address) w) as wallets,
              (select coalesce(json_agg(b), '[]') from (
                 select project_id as "projectId", gas from settlement_budgets
                 where day = (clock_timestamp() at time zone 'UTC')::date and gas > 0

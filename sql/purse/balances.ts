@@ -2,8 +2,8 @@
 import type { Address } from 'viem'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
+import { isHere } from '../till/watch/chainStatus.ts'
 import { queuePayouts } from './payout.ts'
-import { isHere } from './purses.ts'
 
 /**
  * Limits the age of the known balance of a purse with open payments, or of a new purse without money. IDLE_AGE applies

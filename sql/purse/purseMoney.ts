@@ -1,6 +1,6 @@
 /** Tells whether a purse (the wallet of a project) has money, or may still get money. */
 import type { Queryable } from '../db.ts'
-import { isHere } from './purses.ts'
+import { isHere } from '../till/watch/chainStatus.ts'
 
 /**
  * Sets the smallest amount that counts as money of a purse, one cent, because anybody could send a smaller amount to

@@ -8,6 +8,7 @@ import type { DigestSigner } from '../../shared/purse/paymentHeader.ts'
 import type { Keyring, SecretContext } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
+import { isHere } from '../till/watch/chainStatus.ts'
 
 /** Returns the encryption context (associated data) of a purse's private key. */
 export const purseKeyContext = (projectId: string, address: string): SecretContext => ({
@@ -61,14 +62,6 @@ type PurseRow = {
 }
 
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
-
-/**
- * Writes the SQL condition that a payment or purchase is on the present chain of the service. A former chain takes no
- * money from a balance on this chain, and its payments stay open for ever, because no worker reads it.
- * @param row is the SQL alias of the payment or purchase.
- */
-export const isHere = (row: string): string =>
-  `${row}.network = coalesce((select network from chain_status), ${row}.network)`
 
 const IS_HERE = isHere('o')
 

@@ -8,9 +8,10 @@ import { usdcNetwork } from '../../shared/till/usdc.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
+import { isHere } from '../till/watch/chainStatus.ts'
 import { callsInTurn } from './callTurns.ts'
 import { countPurseGas } from './purseGas.ts'
-import { isHere, purseSigner } from './purses.ts'
+import { purseSigner } from './purses.ts'
 
 /** Names the service as the actor of the automatic transfers out of a purse. */
 export const PAYS_OUT = 'service'

@@ -2,6 +2,18 @@ import type { NetworkName } from '../../../shared/till/usdc.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
+ * Writes the SQL condition that a payment or purchase is on the present chain of the service. A former chain takes no
+ * money from a balance on this chain, and its payments stay open for ever, because no worker reads it.
+ * @param row is the SQL alias of a row with the column `network`.
+ */
+export const isHere = (row: string): string =>
+  `${row}.network = coalesce((select network from chain_status), ${row}.network)`
+
+/** Writes the same SQL condition as {@link isHere} for a row with the column `chain_id`. */
+export const isOnThisChain = (row: string): string =>
+  `${row}.chain_id = coalesce((select chain_id from chain_status), ${row}.chain_id)`
+
+/**
  * Reads the last report of the payment workers about the chain's RPC node. @returns null if the payment workers have
  * reported nothing yet.
  */

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { forgetListener, reportListener } from '../../../sql/operations/smtpListeners.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
+import { newPayment, newTransaction, WALLET } from '../../support/till/tillRows.ts'
 
 const TOKEN = 'a-token-of-some-length'
 let service: TestService
@@ -51,6 +52,27 @@ test('the metrics about the RPC node have no value until a payment worker has re
   expect(await values()).toEqual([true, true])
   await pool.query('delete from chain_status')
   expect(await values()).toEqual([false, false])
+})
+
+test('after a change of the chain, the metrics count no waiting payments and no open transactions of the former chain, which nobody settles', async () => {
+  const { pool } = service.database
+  const head = { number: 7n, hash: '0x7' } as const
+  await recordHead(pool, { ...head, network: 'base-sepolia', chainId: 84532 })
+  const paymentId = await newPayment(pool)
+  await newTransaction(pool, paymentId)
+  const names = ['payments_verified', 'chain_transactions_open']
+  const read = async () => {
+    const found = await samples()
+    const wallet = `{wallet="${WALLET.address}"}`
+    return [
+      ...names.map((name) => found.get(`purser_${name}`)),
+      found.get(`purser_gas_wallet_open_transactions${wallet}`),
+      found.get('purser_payments_oldest_verified_seconds') === 0,
+    ]
+  }
+  expect(await read()).toEqual([1, 1, 1, false])
+  await recordHead(pool, { ...head, network: 'base', chainId: 8453 })
+  expect(await read()).toEqual([0, 0, undefined, true])
 })
 
 test('after an SMTP listener has reported, the metric purser_smtp_up tells whether it accepts mail', async () => {

@@ -5,6 +5,7 @@ import { beginIdempotent, findIdempotent } from '../../../sql/account/idempotenc
 import { storeServiceRetention, updateRetention } from '../../../sql/account/projects/retention.ts'
 import { deleteMessage } from '../../../sql/mail/messages/deleteMail.ts'
 import { findDue, removeExpired, WALK_START } from '../../../sql/operations/retention.ts'
+import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { recordFinal } from '../../../sql/till/watch/finality.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { newDelivery } from '../../support/events/eventRows.ts'
@@ -239,6 +240,30 @@ test('after its retention, a final payment loses its details but no amount; a pa
   expect(left.details_removed_at).toBeInstanceOf(Date)
   for (const [id, payment] of before) expect(await row(pool, 'payments', id)).toEqual(payment)
   expect((await row(pool, 'payments', expired)).signature).toBe('')
+})
+
+test('after its retention, a payment on a former chain of the service loses its details a day after the end of its authorization', async () => {
+  const projectId = await keeping('paymentDetails', 7)
+  const head = { number: 7n, hash: '0x7' } as const
+  await recordHead(pool, { ...head, network: 'base-sepolia', chainId: 84532 })
+  const over = Math.floor(Date.now() / 1000) - 86_401
+  const usable = BigInt(over + 60)
+  const ids: string[] = []
+  for (const validBefore of [BigInt(over), usable]) {
+    ids.push(await newPayment(pool, { projectId, validBefore }))
+    ids.push((await newSettled(pool, { projectId, validBefore })).id)
+  }
+  await age('payments', projectId, 8)
+  const detailed = async () => {
+    await expireAll(pool)
+    return Promise.all(
+      ids.map(async (id) => (await row(pool, 'payments', id)).details_removed_at === null),
+    )
+  }
+  expect(await detailed()).toEqual([true, true, true, true])
+  await recordHead(pool, { ...head, network: 'base', chainId: 8453 })
+  expect(await detailed()).toEqual([false, false, true, true])
+  await pool.query('delete from chain_status')
 })
 
 test('a row whose age is exactly the limit stays, and a row that is a millisecond older is removed', async () => {

@@ -160,7 +160,7 @@ test('a payment to the purse (wallet) that another purse has signed prevents the
 test('an expired payment on a former chain of the service neither prevents the deletion of a project nor delays its purge', async () => {
   const purse = await newPurse(pool, keyring)
   const { projectId } = purse
-  const { address } = (await findPurse(pool, projectId))!
+  const address = (await findPurse(pool, projectId))!.address as Address
   const other = await newPurse(pool, keyring)
   expect(await purse.reserve([await purse.wanted(CENT)])).toEqual(['signed'])
   expect(await other.reserve([await other.wanted(CENT, address)])).toEqual(['signed'])
