@@ -76,7 +76,7 @@ const describe = { tag: 'Payments', access: 'platform:manage' } as const
 const HAND = { ...EXAMPLE, refundId: 'rfd_0a1b2c3d4e5f60718293a4b5' }
 const HAND_ERRORS = {
   404: 'Payment or refund not found',
-  409: 'The purse makes this refund, or the chain has proved it',
+  409: 'The purse makes this refund, the chain has proved it, or it is on another chain',
 } as const
 
 /**
@@ -202,6 +202,8 @@ async function changed(
       throw notFound('Refund not found')
     case 'not_by_hand':
       throw conflict('The purse of the project makes this refund')
+    case 'other_chain':
+      throw conflict(REFUSED.other_chain)
     case 'proved':
       throw conflict('The chain has proved this refund, or it was withdrawn')
     default:

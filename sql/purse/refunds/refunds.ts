@@ -109,6 +109,7 @@ export function refundPayment(
       .filter(({ state }) => state !== 'released')
       .reduce((sum, refund) => sum + refund.amountAtomic, 0n)
     if (given + amountAtomic > BigInt(payment.amount_atomic)) return { kind: 'too_much' }
+    if (await isOnFormerChain(db, payment)) return { kind: 'other_chain' }
     const network = usdcNetwork(payment.network)!
     const actor = { projectId, keyPrefix, requestId }
     const purse = await lockPurse(db, projectId)
@@ -135,8 +136,6 @@ export function refundPayment(
       await writeAudit(db, actor, { action: 'refund.expect', subject: id, detail, outcome: 'ok' })
       return { kind: 'ok', refund: { ...refund, id, state: 'by_hand' } }
     }
-    const present = await chainOf(db)
-    if (present !== null && present.network !== network.network) return { kind: 'other_chain' }
     if (deniedPayees.includes(payer.toLowerCase())) return { kind: 'payee_denied' }
     if (purse.freeAtomic < amountAtomic) return { kind: 'insufficient_funds' }
     const id = await order(db, keyring, actor, {
@@ -146,6 +145,15 @@ export function refundPayment(
     if (id === null) return { kind: 'too_much_gas' }
     return { kind: 'ok', refund: { ...refund, id } }
   })
+}
+
+/** Tells whether a payment is on a former chain of the service, on which no worker can send or prove a refund. */
+async function isOnFormerChain(
+  db: Queryable,
+  { network }: Pick<PaymentRow, 'network'>,
+): Promise<boolean> {
+  const present = await chainOf(db)
+  return present !== null && present.network !== network
 }
 
 type PaymentRow = {
@@ -234,7 +242,7 @@ export async function refundsOfPurchase(
   return all.filter(({ state }) => state === 'open' || state === 'spent')
 }
 
-export type HandRefundChange = 'ok' | 'not_found' | 'not_by_hand' | 'proved'
+export type HandRefundChange = 'ok' | 'not_found' | 'not_by_hand' | 'proved' | 'other_chain'
 
 /**
  * Records the transaction that the seller names as the transfer of a refund. A worker process then searches for the
@@ -250,6 +258,7 @@ export function claimRefund(
     actor,
     { paymentId, refundId, action: 'refund.claim', detail: txHash },
     {
+      isProvable: true,
       set: `state = 'claimed', tx_hash = $2, claimed_at = clock_timestamp(), reason = null`,
       values: [txHash.toLowerCase()],
     },
@@ -267,6 +276,7 @@ export function withdrawRefund(
     actor,
     { paymentId, refundId, action: 'refund.withdraw', detail: '' },
     {
+      isProvable: false,
       set: `state = 'withdrawn', tx_hash = null`,
       values: [],
     },
@@ -277,7 +287,7 @@ function change(
   pool: Pool,
   { keyPrefix, requestId }: Omit<Actor, 'projectId'>,
   about: { paymentId: string; refundId: string; action: string; detail: string },
-  { set, values }: { set: string; values: string[] },
+  { isProvable, set, values }: { isProvable: boolean; set: string; values: string[] },
 ): Promise<HandRefundChange> {
   const { paymentId, refundId, action, detail } = about
   return transaction(pool, async (db) => {
@@ -286,6 +296,7 @@ function change(
     const found = (await listRefunds(db, paymentId)).find(({ id }) => id === refundId)
     if (found === undefined) return 'not_found'
     if (!refundId.startsWith('rfd_')) return 'not_by_hand'
+    if (isProvable && (await isOnFormerChain(db, payment))) return 'other_chain'
     const { rowCount } = await db.query(
       `update hand_refunds set ${set} where id = $1 and state in ('expected', 'claimed')`,
       [refundId, ...values],

@@ -235,3 +235,28 @@ test('a buyer with a purse (wallet) at this service sees the refund of a payment
   )
   expect(rows).toMatchObject([{ data: { purchaseId: body.purchaseId, amountUsdcRaw: '6000' } }])
 })
+
+test('a refund by hand on a former chain of the service can only be withdrawn, because no worker can prove it', async () => {
+  const { paymentId } = await sold()
+  const { refundId } = await expectRefund(paymentId, '0.004')
+  const { pool } = till.service.database
+  await pool.query(`update payments set network = 'base', chain_id = 8453 where id = $1`, [
+    paymentId,
+  ])
+  await pool.query(`update hand_refunds set network = 'base' where id = $1`, [refundId])
+  const message = 'The payment was made on another chain than the one of the service'
+  expect(await name(paymentId, refundId, `0x${'ab'.repeat(32)}`)).toMatchObject({
+    status: 409,
+    body: { message },
+  })
+  const again = await till.service.platform.post(
+    `/v0/payments/${paymentId}/refund`,
+    { amount: '0.001' },
+    { 'idempotency-key': `hand-${++keys}` },
+  )
+  expect(again).toMatchObject({ status: 409, body: { message } })
+  const withdrawn = await till.service.platform.delete(
+    `/v0/payments/${paymentId}/refunds/${refundId}`,
+  )
+  expect(withdrawn.body).toMatchObject({ state: 'released' })
+})
