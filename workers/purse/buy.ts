@@ -295,8 +295,9 @@ export const createBuy = (
   async function carryOut(due: DuePurchase): Promise<void> {
     if (due.state === 'signed') return resume(due)
     // The seller may already have acted on the request that the interrupted run sent.
-    if (due.state === 'asking' && !SAFE_METHODS.includes(due.method))
+    if (due.state === 'asking' && (due.isLate || !SAFE_METHODS.includes(due.method)))
       return endUnsigned(due, CUT_OFF)
+    if (due.state === 'queued' && due.isLate) return endUnsigned(due, LATE)
     if (due.state !== 'queued' && due.state !== 'asking') return
     await ask(due)
   }
@@ -338,6 +339,12 @@ const STOPPED: PurchaseEnd = {
   reason: 'frozen',
   detail:
     'the owner stopped the payment before the seller answered; it is cancelled unless the seller has taken it',
+}
+
+const LATE: PurchaseEnd = {
+  state: 'failed',
+  reason: 'not_reached',
+  detail: 'it waited too long for a worker; nothing was sent',
 }
 
 const CUT_OFF: PurchaseEnd = {

@@ -26,6 +26,8 @@ export type DuePurchase = {
   projectId: string
   kind: 'payment' | 'quote'
   state: PurchaseState
+  /** Tells whether the purchase has waited so long that its agent no longer expects a payment. */
+  isLate: boolean
   method: UseRequest['method']
   host: string
   /** Holds the name of the vault credential that the purchase request uses. */
@@ -69,18 +71,28 @@ export const termsOf = (offer: Offer, payer: string, validBefore: bigint): Signe
   signedAt: new Date((Number(validBefore) - offer.windowS) * 1000),
 })
 
+/**
+ * Limits how long a purchase waits for its signature, after the API accepted it or its owner approved it. Without this
+ * limit, a pool of workers that was off for days would then pay for all orders of these days.
+ */
+const WAIT_MAX = '1 hour'
+
 /** Finds a purchase in any state. @returns null if the purchase does not exist, or if its project is deleted. */
 export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
   const { rows } = await db.query<
     PurchaseRow & {
       purse: string | null
+      is_late: boolean
       approved_hash: Buffer | null
       asset: string | null
       reserved_at: Date | null
     }
   >({
     name: 'find-due-purchase',
-    text: `select ${PURCHASE_COLUMNS}, p.address as purse, u.approved_hash, u.asset, u.reserved_at
+    text: `select ${PURCHASE_COLUMNS}, p.address as purse, u.approved_hash, u.asset, u.reserved_at,
+             greatest(u.created_at, (
+               select decided_at from approvals where project_id = u.project_id and kind = 'payment' and subject = u.id))
+               < clock_timestamp() - interval '${WAIT_MAX}' as is_late
            from purchases u join projects j on j.id = u.project_id
            left join purses p on p.project_id = u.project_id
            where u.id = $1 and j.deleted_at is null`,
@@ -93,6 +105,7 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
     projectId: row.project_id,
     kind: row.kind as DuePurchase['kind'],
     state: row.state,
+    isLate: row.is_late,
     method: row.method,
     host: row.host,
     credentialName: row.credential_name,
