@@ -27,6 +27,12 @@ import { traceparent } from '../../shared/process/workContext.ts'
  */
 export const RESPONSE_BYTES_MAX = 64 * 1024
 
+/**
+ * Limits the bytes of the headers of an HTTP response. The default of node:http is 16 KB, but the header with the
+ * challenge of a seller may have 32 KB.
+ */
+const HEADERS_BYTES_MAX = 64 * 1024
+
 const USER_AGENT = 'Purser/1'
 const PAYMENT_REQUIRED = 'payment-required'
 
@@ -189,6 +195,7 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
       ? { agent: false }
       : { agent: isSecure ? kept.by.https : kept.by.http, owner: kept.owner }),
     lookup: guardedLookup(resolve, allowPrivate),
+    maxHeaderSize: HEADERS_BYTES_MAX,
     ...(ca === undefined ? {} : { ca }),
   })
 }

@@ -118,6 +118,23 @@ describe('guardedRequest returns the response of a public host within limits of 
     },
   )
 
+  test('guardedRequest reads response headers of 60 KB, because the challenge of a seller may have 32 KB, and refuses headers above 64 KB', async () => {
+    const get = async (chars: number) => {
+      const port = await serveRaw((socket) =>
+        socket.end(
+          `HTTP/1.1 402 Pay\r\npayment-required: ${'a'.repeat(chars)}\r\ncontent-length: 2\r\n\r\nok`,
+        ),
+      )
+      const answer = await getLocal(port)
+      return answer.ok ? answer.paymentRequired?.length : answer.detail
+    }
+    expect([await get(32 * 1024), await get(60 * 1024), await get(70 * 1024)]).toEqual([
+      32 * 1024,
+      60 * 1024,
+      'HPE_HEADER_OVERFLOW',
+    ])
+  })
+
   test('guardedRequest reads 64 KB of an endless response and closes the connection', async () => {
     let hungUp = false
     const chunk = Buffer.alloc(16 * 1024, 'a')

@@ -229,6 +229,11 @@ describe('a purchase job signs a payment only if the seller’s offer is well-fo
     expect(shop.heard).toEqual(['ask'])
   })
 
+  test('a price quote reads a challenge in a header of 32 KB', async () => {
+    shop.ask = () => challenge({}, { extensions: { note: 'x'.repeat(23_500) } })
+    expect(await bought({ kind: 'quote' })).toMatchObject({ state: 'quoted', pay_to: PAYEE })
+  })
+
   test('a seller’s offer is stored without the seller’s texts if the request contained a secret', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
