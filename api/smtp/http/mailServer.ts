@@ -23,6 +23,11 @@ import {
 } from './takeMail.ts'
 
 const DRAIN_POLL_MS = 20
+/**
+ * Limits the bytes of the headers of an HTTP request. Bun's default is 16 KB, but the header with the envelope of a mail
+ * may have 64 KB (shared/mail/http/signedMail.ts).
+ */
+const HEADERS_MAX_BYTES = 80 * 1024
 
 /**
  * Reads a mail or a report from an HTTP request, or refuses the request. Returns `null` if the path belongs to the
@@ -71,6 +76,8 @@ export function startMailServer(
       inFlight.delete(end)
     }
   }
+  // Bun has one limit for all HTTP servers of a process, and sets it through node:http. This file sends no request.
+  Object.assign(process.getBuiltinModule('node:http'), { maxHeaderSize: HEADERS_MAX_BYTES })
   const server = serve(
     {
       port: http.port,

@@ -195,6 +195,13 @@ test('the response to an HTTP delivery lists accepted and unknown recipients, an
   })
 })
 
+test('an HTTP delivery may name a hundred recipients of the longest addresses', async () => {
+  const domain = `${`${'d'.repeat(60)}.`.repeat(3)}example`
+  const longest = Array.from({ length: 99 }, (_, n) => `${String(n).padStart(63, 'x')}@${domain}`)
+  const { status, body } = await send({ to: [agent.address, ...longest], mail: mailOf('hundred') })
+  expect([status, body.accepted, body.refused?.length]).toEqual([200, [agent.address], 99])
+})
+
 test('an HTTP delivery above the size limit gets status 413, with and without a Content-Length', async () => {
   const mail = Buffer.alloc(35 * 1024 * 1024 + 1, 'x')
   const request = signedRequest({ to: [agent.address], mail })
