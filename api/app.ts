@@ -98,9 +98,8 @@ export type App = (request: Request, socketAddress: string) => Promise<Response>
 const REQUEST_ID = /^[\w.:-]{1,128}$/
 
 /**
- * Sets how many milliseconds after the start of a request its body counts as late. After a late body, the service
- * checks the caller's key again, because a revoked key must stop working at once. A body may take two minutes to
- * arrive.
+ * Sets after how many milliseconds a request body counts as late. A body may take two minutes to arrive, and a revoked
+ * key must stop working at once. Therefore the service checks the caller's key again after a late body.
  */
 const LATE_BODY_MS = 500
 
@@ -156,8 +155,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 
 /**
  * Tells whether the service checks the caller of a read again when the response is ready. A read may wait for a minute,
- * for example for the end of a purchase. In this time, the owner may revoke the key. Each call of MCP checks its caller
- * itself, because a call has its own scope and must respond with a tool error.
+ * for example for the end of a purchase. In this time, the owner may revoke the key. A request with MCP calls is left
+ * out, because each call checks its caller itself, with its own scope, and must respond with a tool error.
  */
 const mustCheckAgain = (request: Request, startedMs: number): boolean =>
   isLate(startedMs) && !mayWrite(request) && stateOf(request).route?.path !== MCP_PATH
@@ -207,8 +206,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
       const isOpen =
         route?.access === 'public' || route?.form !== undefined || route?.openBody === true
       if (!isOpen) refuseUnknownFields(body, route?.body)
-      // The parse hook returns `null` instead of `undefined`. Elysia takes `undefined` as a sign that the hook did not
-      // parse the body. A body value of `null` fails the schema of every route with a body.
+      // The parse hook returns `null` instead of `undefined`, because Elysia takes `undefined` as a sign that the hook
+      // did not parse the body. A body of `null` fails the schema of every route with a body.
       return body ?? null
     })
     .use(healthRoutes(services))

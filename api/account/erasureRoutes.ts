@@ -113,7 +113,7 @@ const toView = (
 
 /**
  * Returns the time until which a backup can still hold data of the deleted project. The calculation assumes that the
- * last such backup was made just before the erasure ended.
+ * last backup with this data was made just before the erasure ended.
  */
 const backups = (completedAt: Date | null, days: number | null): Static<typeof Outside> => ({
   place: 'backups',
@@ -128,8 +128,8 @@ const backups = (completedAt: Date | null, days: number | null): Static<typeof O
 })
 
 /**
- * The object store removes an object an hour after the database deletes the last row that names it. The stated time is
- * two hours, so that it also covers a late removal.
+ * The object store removes an object an hour after the database deletes the last row that names it. The response states
+ * two hours, so that the time also covers a late removal.
  */
 const OBJECTS_GONE_MS = 2 * IDLE_MAX_S * 1000
 

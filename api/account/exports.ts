@@ -11,8 +11,8 @@ import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
 /**
- * Sets the maximum duration of one export of a project's data, in milliseconds, because during an export, its database
- * snapshot keeps the database from removing old rows.
+ * Sets the maximum duration of one export of a project's data, in milliseconds. A longer export would be harmful,
+ * because PostgreSQL cannot remove old rows while the export's database snapshot is open.
  */
 const LIMIT_MS = 6 * 60 * 60_000
 /** Sets the interval in milliseconds at which a running export checks its platform key again. */
@@ -53,7 +53,8 @@ export type Exports = {
 /**
  * Creates the store of open exports.
  * @param stores holds the store of large mail contents, and `pool`, whose connections only exports use. The pool has
- * one connection more than the maximum number of exports, so that the service can refuse a further export at once.
+ * one connection more than the maximum number of exports. With this connection, the service can at once refuse an
+ * export above the maximum.
  */
 export function createExports(
   stores: { pool: Pool; blobs: Blobs },
@@ -79,7 +80,7 @@ export function createExports(
       const check = async () => {
         if (performance.now() < checkMs) return
         checkMs = performance.now() + CHECK_MS
-        // If the database is unreachable during this check of the key, the export continues. The next check then
+        // If the database is unreachable while the code checks the key again, the export continues, and the next check
         // decides whether the export must end.
         await admitAgain().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
@@ -88,8 +89,8 @@ export function createExports(
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
-        // The call of `return` waits until the running SQL statement of the export has ended. Only then is the database
-        // connection free.
+        // The generator's `return` resolves only after the running SQL statement of the export has ended. Only then is
+        // the database connection free.
         await pieces.return(undefined).catch(() => {})
         await taken.close()
       }

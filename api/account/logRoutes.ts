@@ -245,7 +245,7 @@ export function logRoutes(services: Services) {
 }
 
 /**
- * Returns the project of a key that may read the audit log of this project. @throws {ApiError} 403 for a platform key.
+ * Returns the project whose audit log the API key may read. @throws {ApiError} 403 for a platform key.
  */
 function projectOfLog(request: Request): string {
   const { projectId } = identityOf(request)
@@ -278,8 +278,8 @@ function hasStatus(outcome: Outcome, status: (typeof STATUSES)[number]): boolean
 }
 
 /**
- * Returns the filters for which the audit log has no index. A filter by subject is not among them, because an index
- * finds the few entries of one subject.
+ * Returns those filters of the request that need a scan of the audit log. With the filter by subject, the list is
+ * empty, because an index finds the few entries of one subject.
  */
 const unindexed = (query: Static<typeof LogFilter>): unknown[] => {
   const { subject, action, category, actor, requestId, outcome, status, severity, q } = query

@@ -18,8 +18,8 @@ const EmailName = t.String({
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
 /**
- * Sets the maximum number of entries in a list of scopes. More entries are allowed than scopes exist. Therefore the
- * error for an unknown scope can name this scope.
+ * Sets the maximum number of entries in a list of scopes. The maximum exceeds the number of existing scopes, so that a
+ * list with one unknown scope too many gets the error that names this scope.
  */
 const SCOPES_MAX = 50
 /**

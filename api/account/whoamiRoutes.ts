@@ -12,7 +12,7 @@ import { toPurseView } from '../purse/purseDocs.ts'
 
 const Nullable = (schema: ReturnType<typeof t.String>) => t.Union([schema, t.Null()])
 
-/** Describes the identity of an API key. */
+/** Describes to whom an API key belongs: a project or the platform. */
 export const IdentitySchema = t.Object({
   identityId: Nullable(t.String()),
   projectId: Nullable(t.String({ description: 'The same value as identityId.' })),

@@ -87,7 +87,7 @@ export class Http {
    * Calls an operation of the API, and retries the call if this is safe. The client retries every call after a 429,
    * because the service did nothing for a refused call. The client retries repeatable calls also after 502, 503, 504
    * and a broken connection. If a repeated deletion finds nothing, the deletion counts as done.
-   * @param inputOfRepeat returns the input of each attempt after the first, if this input differs.
+   * @param inputOfRepeat returns the input of a retry, if a retry needs another input than the first attempt.
    * @throws {PurserError} of the class in errors.ts that fits the failure of the call. If the caller aborts the call,
    * the client throws the abort reason of the signal.
    */

@@ -68,8 +68,7 @@ const WAIT_S = 40
 const NO_BODY = [101, 204, 205, 304]
 
 /**
- * Sets how many milliseconds a purchase may take if the caller sets no limit, because a payment is valid for 120
- * seconds.
+ * Sets the default time limit of a purchase in milliseconds. It exceeds the 120 seconds for which a payment is valid.
  */
 const PURCHASE_MAX_MS = 180_000
 /**
@@ -81,7 +80,7 @@ const AGAIN_MS = 1_000
 
 /**
  * Makes a purchase, waits for its end, and returns the seller's response as a `Response`. After a failed call, the
- * client reads the purchase again. Otherwise the caller would repeat the whole call, and would pay twice without a key.
+ * client reads the purchase again, because a caller without a key would otherwise repeat the whole call and pay twice.
  * @throws {PurchaseError} if the purchase has no response of the seller.
  * @throws {OpenPurchaseError} if the purchase does not end within `options.timeoutMs`, or if the caller aborts the call
  * while the purchase is open. The field `cause` then holds the reason of the abort.
@@ -146,7 +145,7 @@ function responseOf(bought: Purchase): Response {
   if (response === null || response.status < 200 || response.status > 599)
     throw new PurchaseError(bought)
   const { body: text, bodyBase64, bodyOmitted } = response
-  // The field `bodyBase64` is absent if the service has an older version.
+  // An older version of the service sends no field `bodyBase64`, so the field may be absent.
   const bytes =
     bodyBase64 == null ? null : Uint8Array.from(atob(bodyBase64), (char) => char.charCodeAt(0))
   if (bytes === null && bodyOmitted !== null) throw new PurchaseError(bought)

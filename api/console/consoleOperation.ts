@@ -10,9 +10,9 @@ type Settings = Partial<Pick<Route, 'framed' | 'form' | 'page' | 'openBody' | 'b
 const detailOf = (detail: Partial<Route>) => detail as unknown as { summary: string }
 
 /**
- * Describes a console route that only a person with at least the given role may use. If its path contains `:projectId`,
- * the person needs the role in this project. If not, the route shows and changes only the person's own data, unless it
- * is for operators.
+ * Describes a console route that only a person with at least the given role may use. If the path contains `:projectId`,
+ * the person needs the role in this project. A route without `:projectId` is for operators, or concerns only the
+ * person's own data.
  */
 export const consoleOperation = (role: Role, settings: Settings = {}) =>
   detailOf({ ...settings, access: 'console', role })

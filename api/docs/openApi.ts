@@ -130,7 +130,7 @@ function operationObject(method: string, template: string, hooks: Hooks): Operat
 
 /**
  * Returns the schema of a request body with `additionalProperties: false` at each object, because the API refuses
- * unknown fields. Public routes and open bodies accept any field, so their schemas stay as they are.
+ * unknown fields. Public routes, and routes with `openBody`, accept any field, so their schemas stay as they are.
  */
 function requestSchema(schema: unknown, { access, openBody }: Operation): unknown {
   if (access === 'public' || openBody) return schema
@@ -177,7 +177,8 @@ function parameterObjects(place: 'path' | 'query', schema: TSchema | undefined):
 
 function errorResponses(method: string, detail: Operation, hooks: Hooks): Record<string, Json> {
   const { access, errors = {} } = detail
-  // A request with any method but GET may have a body, even if the operation needs no body.
+  // A request with any method but GET may have a body. Therefore it can cause errors about its body, even if the
+  // operation needs no body.
   const readsBody = method !== 'GET'
   // A public operation without a schema for path and query accepts any parameters. Therefore its URL never causes a
   // 400.

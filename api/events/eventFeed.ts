@@ -34,8 +34,9 @@ export type EventFeed = {
   /**
    * Opens a reader of a project's events.
    * @param after is the last event that the client knows. Null asks only for events from now on.
-   * @returns an event reader, and the event that precedes the reader's first event. If `missed` is true, the client may
-   * have missed events. Then events after `after` are deleted, or `after` is not an event of this project's stream.
+   * @returns an event reader, and the event that precedes the reader's first event. The field `missed` is true if the
+   * client may have missed events. This is the case if events after `after` are deleted, or if `after` is no event of
+   * this project's stream.
    * @throws {ApiError} 429 if the project has too many event readers.
    */
   open(
@@ -67,8 +68,8 @@ const READERS_MAX = 1_000
 const RECENT_MAX = { limit: 500, chars: 1024 * 1024 }
 
 /**
- * Limits how many milliseconds a new reader waits for the first connection of the event listener. Each connection of
- * the listener ends all open readers. Without the wait, the first connection would end the new reader.
+ * Limits how many milliseconds a new reader waits for the first connection of the event listener. Whenever the listener
+ * connects, all open readers end, and so would a reader that did not wait.
  */
 const CONNECT_WAIT_MS = 5_000
 
@@ -89,8 +90,8 @@ type Channel = {
 type Feed = { pool: Pool; channels: Map<string, Channel>; released: boolean }
 
 /**
- * Starts to listen for events. No event is lost if the database connection breaks. After the outage, the process reads
- * the events of every project with readers again.
+ * Starts to listen for events. After a broken database connection, the process reads the new events of each project
+ * that has readers, so that no event is lost.
  */
 export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): EventFeed {
   const feed: Feed = { pool, channels: new Map(), released: false }
@@ -173,8 +174,8 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // A newer event in the database means that the event listener is behind, because during an outage of the listener,
-    // the query of a new reader can find new events first.
+    // If the database already has a newer event, the event listener is behind. After an outage of the listener, the
+    // query of a new reader can find new events before the listener does.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq

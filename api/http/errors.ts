@@ -74,8 +74,8 @@ export const conflict = (message: string) => new ApiError(409, 'conflict', messa
  */
 const DISK_FULL = '53100'
 /**
- * Sets for how many milliseconds after a write failed for lack of disk space the service reports that the database's
- * disk is full.
+ * Holds for how many milliseconds the service reports a full database disk after a write has failed for lack of disk
+ * space.
  */
 const DISK_FULL_SHOWN_MS = 10_000
 let diskFullMs = Number.NEGATIVE_INFINITY

@@ -101,10 +101,10 @@ function untouchedBudget(limit: number): Budget | null {
 }
 
 /**
- * Replaces the string in the body of a large JSON response by a stream. If a handler returns its response after an
- * `await`, Bun makes one system call for each part of each header of a large response (oven-sh/bun pull request 41341).
- * Only if head and body fit into its send buffer does Bun send them in one call. A response of 25 KB with a string as
- * its body costs 33 system calls and 0.2 ms of CPU. With a direct stream, it costs two system calls.
+ * Replaces the string in the body of a large JSON response by a stream, which saves system calls. If a handler returns
+ * its response after an `await`, Bun makes one system call for each part of each header (oven-sh/bun pull request
+ * 41341), unless head and body fit into its send buffer. With a string as its body, a response of 25 KB costs 33 system
+ * calls and 0.2 ms of CPU. With a direct stream, it costs two system calls.
  * @param held makes the body of a response above 256 KB, and counts its memory until the client has read it.
  */
 export async function sendLargeAtOnce(
@@ -112,7 +112,7 @@ export async function sendLargeAtOnce(
   held?: (bytes: Buffer) => Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>>,
 ): Promise<Response> {
   if (!WHOLE_JSON.test(response.headers.get('content-type') ?? '')) return response
-  // A download stays unchanged, even if the sender of the file chose the media type of JSON.
+  // A download stays unchanged even if its media type is JSON, because the sender of the file chose this media type.
   if (response.headers.has('content-disposition')) return response
   const text = await response.text()
   const { status, headers } = response

@@ -73,8 +73,8 @@ export type Operation = {
 }
 
 /**
- * Returns the `detail` of a route, which Elysia types as an OpenAPI operation. The gate (the checks before every
- * handler) reads the access and the body limit from the `detail`. The OpenAPI document takes the other fields.
+ * Returns the settings of a route as Elysia's `detail`, whose type is an OpenAPI operation. The gate (the checks before
+ * every handler) reads the access and the body limit from the `detail`. The OpenAPI document takes the other fields.
  */
 export const operation = (described: Operation) => described as unknown as { summary: string }
 

@@ -41,7 +41,8 @@ const POLICY = [
   "img-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",
-  // The frame with the HTML part of a mail has its own Content-Security-Policy, without scripts and network.
+  // The page may frame the HTML part of a mail. This frame has its own Content-Security-Policy, without scripts and
+  // network.
   "frame-src 'self'",
   "frame-ancestors 'none'",
 ].join('; ')

@@ -75,7 +75,8 @@ export function replicaReads({
       primary.pool,
       writes.map(([projectId]) => projectId),
     )
-    // If the project has written again in the meantime, it stays in `unrecorded`.
+    // If the project has written again in the meantime, it stays in `unrecorded`, because the later write is not
+    // recorded yet.
     for (const [projectId, write] of writes) {
       if (unrecorded.get(projectId) === write) unrecorded.delete(projectId)
     }

@@ -9,7 +9,7 @@ import type { Budget } from './gate.ts'
 import type { GrowingAnswer } from './limits/heldAnswers.ts'
 import type { Reader } from './limits/loopTime.ts'
 
-/** Holds the state of one HTTP request. The steps of `app.ts` write the state of each request. */
+/** Holds the state of one HTTP request. The code in `app.ts` fills the state while it handles the request. */
 export type RequestState = {
   /** Identifies the HTTP request in the log and in `X-Request-Id`. */
   requestId: string
@@ -95,7 +95,10 @@ export function stateOf(request: Request): RequestState {
 export const mayWrite = (request: Request): boolean =>
   request.method !== 'GET' && request.method !== 'HEAD' && !stateOf(request).onlyReads
 
-/** Sets the duration in milliseconds of a read after which the service checks its caller again. */
+/**
+ * Sets for how many milliseconds a read may last before the service checks its caller again, because the key may be
+ * revoked in this time.
+ */
 const LATE_MS = 1_000
 
 /** Tells whether a read has lasted over a second. After such a read, the service checks the caller's key again. */

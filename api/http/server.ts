@@ -144,8 +144,8 @@ export function startApi(
       : replicaReads({
           primary,
           replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
-          // Reads of a person at the console, and reads of a request that writes, go to the primary. There, a person
-          // sees each change at once, also a change by a link or an agent, and a request that writes sees its own
+          // Reads for a person at the console go to the primary, so that the person sees each change at once, also a
+          // change by a link or an agent. Reads of a request that writes go there too, so that the request sees its own
           // changes.
           writtenTo: (request) => {
             const { session, writtenTo } = stateOf(request)

@@ -65,8 +65,8 @@ export type Services = {
   /** Reads sellers and the resources that they sell. */
   sales: Batcher<WantedSale, Sale>
   /**
-   * Stores the signed authorization of a payment as a claim on its settlement. Returns `true` if the claim is new, and
-   * `false` if an earlier claim already stores the same authorization.
+   * Stores a signed payment authorization, which the service then settles. Returns `true` if the authorization is new,
+   * and `false` if the service has already stored it.
    */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */

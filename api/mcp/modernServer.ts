@@ -12,8 +12,8 @@ import { type Connection, callTool, instructionsFor, listedTools, serverInfo } f
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
 /**
- * Maps the MCP library's record of a caller to this service's record of the request. The library passes only its own
- * record to a tool.
+ * Maps the MCP library's record of a caller to this service's record of the request, because the library passes only
+ * its own record to a tool.
  */
 const connections = new WeakMap<object, Connection>()
 

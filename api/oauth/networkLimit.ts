@@ -3,7 +3,7 @@ import type { Services } from '../http/services.ts'
 import { OAuthError } from './oauthError.ts'
 
 /**
- * Sets the maximum number of OAuth requests that one network may send in a minute. The numbers are high, because all
+ * Sets the maximum numbers of OAuth requests that one network may send in a minute. The numbers are high, because all
  * users of a chat host share a few IP addresses.
  */
 const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as const

@@ -17,9 +17,9 @@ type Form = Record<string, string>
 const FIELD_MAX_CHARS = 1_000
 
 /**
- * Returns the fields of a token request by their names. A parameter without a value counts as absent, and no parameter
- * may occur twice (RFC 6749 §3.2), except for the same resource (RFC 8707 §2). @throws {OAuthError} for a repeated
- * parameter.
+ * Returns the fields of a token request by their names. A parameter without a value counts as absent. No parameter may
+ * occur twice (RFC 6749 §3.2), except that `resource` may repeat the same value (RFC 8707 §2). @throws {OAuthError} for
+ * a repeated parameter.
  */
 export function fieldsOf(pairs: readonly (readonly [name: string, value: string])[]): Form {
   const fields = new Map<string, string>()
@@ -54,8 +54,8 @@ export async function giveTokens(services: Services, form: Form, requestId: stri
         {
           code: field(form, 'code'),
           clientId,
-          // OAuth 2.1 §10.2 defines no parameter redirect_uri for the token endpoint. PKCE ties the code to its client
-          // instead.
+          // The parameter redirect_uri is optional, because OAuth 2.1 §10.2 does not define it for the token endpoint.
+          // PKCE ties the code to its client instead.
           redirectUri: form.redirect_uri ? field(form, 'redirect_uri') : null,
           isProven: (challenge) => fitsChallenge(verifier, challenge),
         },

@@ -21,14 +21,14 @@ const Asked = t.Object({
 })
 
 /**
- * Limits the age in milliseconds of a worker's report on the RPC node, because payment workers report every two
- * seconds, and a slow RPC node delays the report by its time-out.
+ * Sets the age in milliseconds from which a worker's report on the RPC node counts as too old. Payment workers report
+ * every two seconds, but a slow RPC node delays a report by its time-out.
  */
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
 /**
- * Names the health checks that examine other processes. Even if such a check fails, the process that answers can serve
- * requests.
+ * Names the health checks that examine other processes. If only such a check fails, this process stays ready, because
+ * it can still serve requests.
  */
 const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 

@@ -31,8 +31,8 @@ const At = t.Optional(
 )
 
 /**
- * Matches a text without control characters. A pattern in JSON Schema has no regular-expression flag `u`, without which
- * `\p{Cc}` would match the letters of its own name.
+ * Matches a text without control characters. The pattern lists the code points of control characters. The shorter
+ * `\p{Cc}` needs the regular-expression flag `u`, which a pattern in JSON Schema does not have.
  */
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
 

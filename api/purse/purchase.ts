@@ -50,8 +50,8 @@ export type GivenPurchase = {
 
 const RETRY_S = 5
 /**
- * Limits the characters of the normal path of a purchase. The database finds earlier purchases by host and path, and an
- * entry of its index has at most 2,704 bytes.
+ * Limits the characters of the normalised URL path of a purchase. The database finds earlier purchases by host and
+ * path, and an entry of its index has at most 2,704 bytes.
  */
 const PATH_MAX_LENGTH = 2_000
 /** Names the HTTP headers that carry a payment. Only the service may write them. */
@@ -112,8 +112,8 @@ export async function purchase(
       request,
       maxAmount: String(maxAtomic),
       why: why ?? null,
-      // The hash of a purchase covers only the fields that the request contains. Therefore the requests of earlier
-      // versions keep their hashes.
+      // The hash of a purchase covers only the fields that the request contains. Therefore a request without newer
+      // fields has the same hash as in an earlier version of the service.
       ...(tool === undefined ? {} : { tool: tool.name }),
       ...(name === undefined ? {} : { credential: name }),
     }),

@@ -4,8 +4,7 @@ import { networkSharers, type Sharer } from './sharers.ts'
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
   /**
-   * Holds the sharers (networks or inboxes) whose limits count the connection. At first, these are the client's
-   * networks.
+   * Holds the networks or inboxes in whose limits the connection counts. At first, these are the client's networks.
    */
   sharers: readonly Sharer[]
   /** Holds the time of the last SMTP command, or of the last bytes of a message, as a value of performance.now(). */
@@ -44,10 +43,10 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts an open connection for other sharers (networks or inboxes) from now on. The network of a mail service counts
-   * only until the listener knows the receiving inboxes.
-   * @returns those sharers that may have another connection. The connection counts only for them. If there is none, the
-   * caller ends the connection.
+   * Counts an open connection in the limits of other networks or inboxes from now on. The network of a mail service
+   * counts only until the listener knows the receiving inboxes.
+   * @returns those networks or inboxes that may have another connection. The connection counts only for them. If there
+   * is none, the caller ends the connection.
    */
   countAs(connection: OpenConnection, sharers: readonly Sharer[]): readonly Sharer[] {
     const isOpen = this.#remove(connection)

@@ -14,9 +14,9 @@ const MB = 1024 * 1024
 const SMALL_BYTES = 64 * 1024
 /**
  * Limits the bytes on disk of messages that are still arriving. The field `allBytes` applies to all connections
- * together, and `sharerBytes` to one sharer, such as a network. The field `loadedBytes` limits the bytes of complete
- * large messages in memory, each of which waits there for its turn in the spool. Without this limit, 29 messages of 35
- * MB that end at the same moment took a gigabyte.
+ * together, and `sharerBytes` to one network or inbox. The field `loadedBytes` limits the bytes of complete large
+ * messages in memory, each of which waits there for its turn in the spool. Without this limit, 29 messages of 35 MB
+ * that end at the same moment took a gigabyte.
  */
 const BOUNDS = { allBytes: 1024 * MB, sharerBytes: 256 * MB, loadedBytes: 150 * MB }
 /**
@@ -35,8 +35,8 @@ const FOLDER = 'incoming-'
 /** Describes one SMTP message that is still arriving. */
 export type Incoming = {
   /**
-   * Adds the next bytes of the incoming message. @returns false if each sharer of the message, such as the sender's
-   * network, already occupies too many bytes.
+   * Adds the next bytes of the incoming message. @returns false if the sender's networks or the receiving inboxes
+   * already occupy too many bytes.
    */
   write(chunk: Buffer): Promise<boolean>
   /** Returns all bytes of the incoming message. */
@@ -47,8 +47,8 @@ export type Incoming = {
 
 type Held = {
   /**
-   * Names the sharers to which the bytes of the message count: the narrowest network of the sender, or the receiving
-   * inboxes.
+   * Names the network or the inboxes in whose byte limits the message counts: the narrowest network of the sender, or
+   * the receiving inboxes.
    */
   holders: readonly string[]
   bytes: number
@@ -58,8 +58,8 @@ type Held = {
 
 /**
  * Holds SMTP messages that are still arriving, small ones in memory and larger ones on disk. If all of them together
- * exceed their limit, the sharer (such as a network) with the most bytes loses its slowest message. This makes room for
- * mail of other senders.
+ * exceed their limit, the network or inbox with the most bytes loses its slowest message. This makes room for mail of
+ * other senders.
  */
 export class IncomingMails {
   readonly #folder: string
@@ -84,7 +84,7 @@ export class IncomingMails {
   }
 
   /**
-   * Begins to receive a message. Its bytes count for the sharers (such as networks) of its connection.
+   * Begins to receive a message. Its bytes count in the limits of the networks or inboxes of its connection.
    * @param inboxes are the inboxes to which the message is addressed.
    * @param alwaysBytes is the size up to which the function never refuses the message for lack of disk space.
    * @param isPaced tells whether the limit on bytes a second applies. It does not if a slower pace would only hold

@@ -125,8 +125,8 @@ export function createListener(
     // not reply to a sender whose address needs SMTPUTF8.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
-    // The limit `maxClients` of the SMTP library also counts connections that are ending. Therefore the sum leaves room
-    // for them.
+    // The limit `maxClients` of the SMTP library also counts connections that are ending. Therefore the code adds the
+    // maximum number of ending connections to the limit.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: patience.closeMs,

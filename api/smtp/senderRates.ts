@@ -8,8 +8,8 @@ const MINUTE_MS = 60_000
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
 /**
- * Sets which part of an inbox's limit every network is guaranteed, as a divisor of the limit. Without this part, one
- * network that sent 1,200 mails at the start of each minute closed an inbox to all other senders.
+ * Sets which part of an inbox's limit is guaranteed to each network: the limit divided by this number. Without this
+ * guarantee, one network that sent 1,200 mails at the start of each minute closed an inbox to all other senders.
  */
 const LEAST_DIVISOR = 100
 /**
@@ -82,8 +82,8 @@ export class SenderRates {
 }
 
 /**
- * Returns the parties that share the limit of an inbox, such as the sender's network. All mail over HTTP counts for one
- * party.
+ * Returns the names under which a mail counts in the limit of an inbox, such as the sender's network. All mail over
+ * HTTP counts under one name.
  */
 const sendersOf = (address: string | null): Sharer[] =>
   address === null ? [{ name: 'mail service', factor: 1 }] : networkSharers(address)

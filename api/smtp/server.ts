@@ -34,8 +34,8 @@ import { Spool } from './spool/spool.ts'
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /**
- * Limits a burst of large mails from one network or for one inbox. Together, the arriving mails may have as many bytes
- * as the rate limit allows in this many seconds.
+ * Limits a burst of large mails from one network or for one inbox. The mails of a burst may have as many bytes as the
+ * rate limit allows in this many seconds.
  */
 const LARGE_BURST_S = 2
 

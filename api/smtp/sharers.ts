@@ -5,22 +5,25 @@ import { networksOf } from '../../shared/http/networkSubject.ts'
  */
 const WIDE_FACTOR = 4
 
-/** Describes a party to the listener's limits: a network of clients, or an inbox that gets mail from a mail service. */
+/**
+ * Describes a network of clients, or an inbox that gets mail from a mail service. The listener limits the connections
+ * and bytes of each of them.
+ */
 export type Sharer = {
   readonly name: string
-  /** Holds how many times the limit of an ordinary sharer (such as a network) this sharer may use. */
+  /** Holds how many times the limit of an ordinary network or inbox applies here. */
   readonly factor: number
 }
 
 /**
- * Returns the networks that contain a client's IP address as sharers (parties to the limits) of the listener, the
- * narrowest first.
+ * Returns the networks that contain a client's IP address, the narrowest first. The listener limits the connections and
+ * bytes of each of these networks.
  */
 export const networkSharers = (address: string): Sharer[] =>
   networksOf(address).map((name, n) => ({ name, factor: n === 0 ? 1 : WIDE_FACTOR }))
 
 /**
- * Returns a receiving inbox as a sharer (a party to the limits) of the listener. A mail service delivers everybody's
+ * Returns a receiving inbox, so that the listener limits its connections and bytes. A mail service delivers everybody's
  * mail from one address. Therefore the inboxes count in place of its network, and much mail to one inbox delays no
  * other inbox.
  */

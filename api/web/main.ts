@@ -209,7 +209,10 @@ function startConsole(session: Session): () => void {
 
 const showSignIn = async () => document.body.replaceChildren(await signInChoices())
 
-/** Lists two HTTP statuses: the one after the end of a session, and the one after many requests without a session. */
+/**
+ * Lists the HTTP statuses that mean that the browser has no session: 401, and 429 after many requests without a
+ * session.
+ */
 const SIGNED_OUT = [401, 429]
 
 /** Returns the session of the browser. Returns `null` if the person must sign in. */
@@ -230,7 +233,8 @@ async function showConsole(): Promise<void> {
     stop()
     void showSignIn()
   }
-  // If the service later refuses something, such as a passkey, the console must not draw the sign-in page again.
+  // The listener runs only once. If the service later refuses something on the sign-in page, such as a passkey, the
+  // console must not draw this page again.
   signedOut.addEventListener('end', end, { once: true })
 }
 

@@ -81,7 +81,8 @@ export function messages(http: Http) {
       { timeoutMs: WAIT_TIMEOUT_MS, ...options },
       ofRepeat,
     )) as Message | undefined
-    // A later wait may pass this time as `after`, because the service leaves out messages of exactly this millisecond.
+    // A later wait may pass the time of this message as `after`, because the service leaves out messages of exactly
+    // this millisecond.
     if (message !== undefined) lastMs = Math.max(lastMs, Date.parse(message.createdAt))
     return message
   }

@@ -100,7 +100,7 @@ export function requirePayment(
 /**
  * Sets payment headers just before the server sends the response head, so that they override headers of the route.
  * @returns a function that returns the headers of the response. The result omits headers that an outer middleware sets
- * later. Otherwise a middleware that compresses responses would see its own headers in a stored response.
+ * later, because the middleware sets them again when the paywall sends a stored response.
  */
 function setLate(
   response: ExpressResponse,
@@ -148,8 +148,9 @@ function store(
   ownHeaders: () => [string, string][],
 ): void {
   const { write, end } = response
-  // A handler that streams its response stops without a call of `end` if the payer disconnects. A response whose payer
-  // has disconnected during the settlement emits no further `close`, so the code first checks `destroyed`.
+  // If the payer disconnects, a handler that streams its response stops without a call of `end`, so the code listens
+  // for `close`. After a disconnection during the settlement, `close` is already over, so the code first checks
+  // `destroyed`.
   if (response.destroyed) sale.left()
   else response.once('close', sale.left)
   const pieces: Uint8Array[] = []
@@ -161,7 +162,7 @@ function store(
     if (piece !== null && bytes <= ANSWER_MAX_BYTES) pieces.push(piece)
   }
   response.write = (...args) => {
-    // In HTTP/2, the function `end` of Node passes its chunk to `write`.
+    // In HTTP/2, Node's `end` passes its chunk to `write`, so the code must not collect this chunk a second time.
     if (!isEnding) add(args)
     return write.apply(response, args)
   }
@@ -182,7 +183,7 @@ function store(
  * bytes of the chunk.
  */
 function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
-  // In Node, the first argument of `end` can be a callback instead of a chunk.
+  // In Node, the first argument of `end` can be a callback instead of a chunk, which adds no bytes to the response.
   if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()
   // The paywall copies the bytes of the chunk, because the handler may reuse its buffer for other bytes.
   if (chunk instanceof Uint8Array) return new Uint8Array(chunk)
@@ -204,7 +205,10 @@ function sendAgain(response: ExpressResponse, { status, headers, body }: HttpAns
   response.end(body)
 }
 
-/** Matches the methods whose requests have no body with a meaning (RFC 9110 §9.3). */
+/**
+ * Matches the HTTP methods for whose requests a body has no defined meaning (RFC 9110 §9.3), so that these requests
+ * normally have none.
+ */
 const BODILESS = /^(?:GET|HEAD)$/
 
 /**
@@ -223,8 +227,8 @@ async function hashBody({
   readableEnded,
 }: ExpressRequest): Promise<string | null> {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = headers
-  // In HTTP/1.1, a request without these headers has no body (RFC 9112 §6.3). In later versions of HTTP, such a request
-  // may have a body (RFC 9113 §8.1).
+  // In HTTP/1.1, a request without Content-Length and Transfer-Encoding has no body (RFC 9112 §6.3). In later versions
+  // of HTTP, such a request may have a body (RFC 9113 §8.1).
   const isUnsized = encoding === undefined && length === undefined
   const mayHaveBody = Number(httpVersionMajor) !== 1 && !(BODILESS.test(method) && isEmpty(body))
   if ((isUnsized && !mayHaveBody) || length === '0') return ''

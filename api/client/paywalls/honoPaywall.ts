@@ -24,7 +24,8 @@ export function requirePayment(
     try {
       await next()
       const response = judged.finish(context.res)
-      // Without the assignment of `undefined`, Hono would overwrite the payment headers with the handler's headers.
+      // Hono copies the headers of the old response into a newly assigned one. The code first assigns `undefined`, so
+      // that the handler's headers do not overwrite the payment headers.
       context.res = undefined
       context.res = response
     } catch (error) {

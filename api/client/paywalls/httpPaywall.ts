@@ -29,9 +29,9 @@ export type HttpRequest = {
   /** Returns the names of all request headers, in lower case. */
   headerNames: () => Iterable<string>
   /**
-   * Returns the hash of the request body. Null means that the hash is unknown. Without the hash, the paywall cannot
-   * send a stored response to a repeated request. If the handler fails, the payer may repeat such a request in the same
-   * process.
+   * Returns the hash of the request body. Null means that the hash is unknown. The paywall then cannot recognise an
+   * equal request, so it never sends a stored response. If the handler fails, the payer may repeat such a request only
+   * at the same process.
    */
   hashBody: () => Promise<string | null>
 }
@@ -121,7 +121,7 @@ async function askedBy({ method, target, header, headerNames, hashBody }: HttpRe
   const body = await hashBody()
   const credentials = credentialsIn(headerNames(), header)
   if (body === null) {
-    // The list omits the content type, because each repetition of a form has another boundary.
+    // The list omits the content type, because a browser sets a new multipart boundary each time it sends a form.
     const values = ['authorization', 'cookie'].map((name) => header(name) ?? null)
     return { asked: null, known: [method, target, values, ...credentials] }
   }
@@ -158,8 +158,8 @@ export const httpAnswer = (
 const TRANSIENT = [408, 425, 429]
 
 /**
- * Tells whether a response with this HTTP status counts as a sale. It does not after a failure of the seller's server,
- * or if the status asks for a repetition. The payer may then send the same request again.
+ * Tells whether a response with this HTTP status counts as a sale. A failure of the seller's server is no sale, and
+ * neither is a status that asks the payer to repeat the request later. The payer may then send the same request again.
  */
 export const isSold = (status: number): boolean => status < 500 && !TRANSIENT.includes(status)
 

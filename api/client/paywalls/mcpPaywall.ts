@@ -116,7 +116,7 @@ function refusal({ body, headers }: Refused, x402Version: 1 | 2): ToolResult {
     structuredContent: shown,
     content: [{ type: 'text', text: JSON.stringify(shown) }],
     _meta: {
-      // The MCP hosts of Cloudflare's agents read the challenge in `x402/error`.
+      // The result repeats the challenge in `x402/error`, because the MCP hosts of Cloudflare's agents read it there.
       ...(shown === body ? {} : { 'x402/error': shown }),
       ...(settlement === undefined ? {} : { 'x402/payment-response': decode(settlement) }),
     },

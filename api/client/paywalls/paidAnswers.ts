@@ -13,16 +13,16 @@ export const ANSWER_MAX_BYTES = 256 * 1024
 /** Sets the maximum total of bytes of all stored responses to paid requests. */
 const STORED_MAX_BYTES = 32 * 1024 * 1024
 /**
- * Sets how many milliseconds a paid request waits for the response to an earlier equal request. The service waits
- * equally long for the settlement of a payment.
+ * Sets how many milliseconds a paid request waits for the response to an earlier equal request. This is as long as the
+ * service waits for the settlement of a payment.
  */
 export const WAIT_MS = 30_000
 
 type Stored<Answer> = { answer: Answer; bytes: number }
 
 /**
- * Marks the first of several equal paid requests as finished, either as sold or as unsold. After the first call of
- * `sold` or `unsold`, further calls have no effect.
+ * Lets the caller report how the first of several equal paid requests ended: as sold or as unsold. Only the first
+ * report counts.
  */
 export type Sale<Answer> = {
   /** Records that the response was sent to the payer. If `stored` is `null`, the response is too long to store. */
@@ -30,8 +30,8 @@ export type Sale<Answer> = {
   /** Records that the payer did not get the paid response. The payer may then send the same paid request again. */
   unsold(): void
   /**
-   * Records that the payer has disconnected before the response ended. The handler may still end the response. If an
-   * equal request waits for this end in vain, the payer may send the paid request again.
+   * Records that the payer has disconnected before the response ended. An equal request may wait for the end of the
+   * response, which the handler can still write. If the response never ends, the payer may send the paid request again.
    */
   left(): void
 }

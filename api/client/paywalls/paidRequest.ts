@@ -10,11 +10,11 @@
 const PAYMENT_MAX_CHARS = 16_384
 /**
  * Sets for how many milliseconds after the end of an authorization's time window the paywall can still send the paid
- * response again. The chain may settle an authorization at the very end of its window.
+ * response again, because the chain may settle an authorization at the very end of its window.
  */
 const LATE_MS = 10 * 60_000
 
-/** Limits the characters and the number of values of a payment that an MCP client sends as an object. */
+/** Limits the size of a payment that an MCP client sends as an object: its characters, and the number of its values. */
 const OBJECT_MAX = { chars: 1_000_000, values: 15_000 }
 /** Matches U+0000 and lone surrogates in JSON, but not an escaped backslash before `u0000`. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i
@@ -63,8 +63,8 @@ export async function sha256(data: string | Uint8Array<ArrayBuffer>): Promise<st
 const CREDENTIAL =
   /auth|token|key|session|secret|credential|jwt|user|principal|identity|client-cert|passw/
 /**
- * Lists headers that CREDENTIAL matches, although their values may differ when the same person repeats a request. The
- * callers compare the headers Authorization and Cookie separately.
+ * Lists header names that match CREDENTIAL but do not count as credentials, because their values may differ when the
+ * same person repeats a request. Authorization and Cookie are in the list, because the callers compare them separately.
  */
 const NO_CREDENTIAL = new Set([
   'authorization',
@@ -82,13 +82,14 @@ const NO_CREDENTIAL = new Set([
   'x-amz-user-agent',
   'x-csrf-token',
   'x-xsrf-token',
-  // The list contains this header, because Vercel adds a new token of the seller to each request.
+  // The list contains `x-vercel-oidc-token`, because Vercel adds a new token of the seller to each request in this
+  // header.
   'x-vercel-oidc-token',
 ])
 
 /**
  * Returns the request headers, other than Authorization and Cookie, that may hold a credential, in the order of their
- * names. A request without such a header has the idempotency key that earlier versions of the paywall gave it.
+ * names. If a request has no such header, its idempotency key is the same as in earlier versions of the paywall.
  */
 export const credentialsIn = (
   names: Iterable<string>,

@@ -82,8 +82,9 @@ const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
 /**
- * Sets the maximum number of milliseconds for which the paywall waits for an offer of the service. A request without a
- * payment costs nothing. Therefore it must not occupy the seller's server for the minute of a rate limit.
+ * Sets the maximum number of milliseconds for which the paywall waits for an offer of the service. Anybody can send
+ * requests without a payment at no cost. Therefore such a request must not occupy the seller's server for the minute of
+ * a rate limit.
  */
 const OFFER_WAIT_MS = 10_000
 /**
@@ -103,7 +104,7 @@ let pendingRedeems = 0
  * request. Each paywall must then find the responses that earlier paywalls have sent.
  */
 const ANSWERS = new PaidAnswers<unknown>()
-/** Holds the idempotency keys of those paid requests of all paywalls whose body is unknown. */
+/** Holds, for all paywalls of the process, the idempotency keys of paid requests with an unknown body. */
 const OPEN_KEYS = new OpenKeys()
 
 /**
@@ -174,8 +175,8 @@ export function createPaywall<Answer>(
 
   /**
    * Redeems the payment of a request whose body is unknown. Requests with equal known parts run one after another.
-   * After the seller has sold one of them, the others get a new idempotency key, and therefore the reason
-   * `duplicate_settlement`.
+   * After the seller has sold one of them, each of the others gets a new idempotency key, so that the service refuses
+   * it with `duplicate_settlement`.
    */
   const redeemUnknown = async (
     payment: string | object,

@@ -106,8 +106,8 @@ function telling(stream: ReadableStream<Uint8Array>, left: () => void): Readable
       },
       cancel(reason) {
         left()
-        // The code does not wait for this promise, because it resolves only after the other stream of the `tee` has
-        // ended too.
+        // The code does not wait for the promise of `cancel`, because it resolves only after the other stream of the
+        // `tee` has ended too.
         reader.cancel(reason).catch(() => {})
       },
     },

@@ -55,8 +55,8 @@ ${canApprove ? TRUST : ''}
 }
 
 /**
- * Holds the checkbox that asks the owner whether the approval also covers later mail. With the policy `approve-new`,
- * only mail to new recipients waits for an approval.
+ * Holds the checkbox with which the owner lets later mail to the same recipients leave without an approval. It has an
+ * effect only under the policy `approve-new`, under which only mail to new recipients waits.
  */
 const TRUST = `<label class="check"><input type="checkbox" name="trust" value="recipients" checked> Under the policy approve-new, later mail to these recipients, also to those of Bcc, leaves without your approval</label>`
 

@@ -133,8 +133,8 @@ async function finish(
   // could send a redirect of their own sign-in to another person.
   const open = browser === null ? null : await findOwnSignIn(pool, id, browser)
   if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
-  // A browser may repeat its request after a 503. The service stores only the first response of the identity provider.
-  // The repeated request waits for the result of this response.
+  // A browser may repeat its request after a 503. The service stores only the first response of the identity provider,
+  // so the repeated request just waits for the result of this response.
   await answerSignIn(pool, id, answer)
   return await reach(services, { id, browser, state: 'done' })
 }

@@ -9,7 +9,7 @@ import type { Services } from '../../http/services.ts'
 const PER_MINUTE = 30
 /**
  * Sets the maximum number of sign-ins that one /48 network of IPv6 may begin in a minute. Without this limit, an
- * attacker could use up the sign-in limits of the whole service.
+ * attacker with a whole /48 could use its many /64 networks to use up the sign-in limits of the whole service.
  */
 const PER_MINUTE_WIDE = 60
 

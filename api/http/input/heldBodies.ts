@@ -13,8 +13,8 @@ const HELD_MAX_BYTES = 256 * MB
 /** Limits the bytes of memory that the request bodies of one project or platform key may take. */
 const CALLER_MAX_BYTES = 96 * MB
 /**
- * Limits the bytes of memory that the request bodies of one network may take, because several projects may call from
- * the same network.
+ * Limits the bytes of memory that the request bodies of one network may take. The limit for one project is not enough,
+ * because several projects may call from the same network.
  */
 const NETWORK_MAX_BYTES = 192 * MB
 /** Sets the size in bytes up to which the service never refuses a request body for lack of memory. */

@@ -12,8 +12,9 @@ const WORKING_BYTES = 128 * 1024 * 1024
 const READ_MAX_MS = 10 * 60_000
 /**
  * Sets after how many milliseconds without a read the process may drop a content (such as a mail) if another request
- * needs the memory. Otherwise four projects that read nothing would leave 11 MB for all others. A client that reads at
- * half a megabit per second can make a content wait for 100 seconds, because the connection buffers several megabytes.
+ * needs the memory. Otherwise four projects that read nothing would leave 11 MB for all others. The time is long,
+ * because a client at half a megabit per second may read nothing for 100 seconds while the connection's buffer of
+ * several megabytes is full.
  */
 const STALLED_MS = 3 * 60_000
 /**
@@ -36,7 +37,7 @@ export type GrowingAnswer = {
   add(bytes: number, must: boolean): boolean
   /** Returns the body of the response, and holds the memory until the client has read it. */
   body(content: Buffer): ReadableStream<Uint8Array>
-  /** Gives the memory back if no body needs it. */
+  /** Frees the memory of the response if `body` was not called, for example after an error. */
   release(): void
 }
 
@@ -113,7 +114,7 @@ export class HeldAnswers {
     }
     return {
       add: (part, must) => {
-        // A cancelled call may end after the response.
+        // A cancelled call may end only after the response was made. Its result then takes no memory.
         if (isOver) return true
         if (!must && held + part > maxBytes) return false
         const one = must ? this.#shares.charge(projectId, part) : this.#holdIfFree(projectId, part)

@@ -13,8 +13,8 @@ const JSON_MS_PER_MB = 35
  */
 const BUDGET = { burstMs: 5_000, perSecondMs: 100 }
 /**
- * Sets the waiting time from which the service charges a project for no further read. Otherwise many reads that began
- * at the same time would make a project wait for many minutes.
+ * Limits the wait that a project's costly reads can cause. Above this limit, the service charges the project for no
+ * further read. Otherwise many reads that began at the same time would make the project wait for many minutes.
  */
 const WAIT_MAX_MS = 30_000
 
@@ -37,7 +37,7 @@ export const peopleOf = (projectId: string): string => `people of ${projectId}`
  */
 export class LoopTime {
   readonly #budget: CpuBudget
-  /** Holds the paths of the routes that have had a costly read. */
+  /** Holds the paths of the routes for which a project was already charged time. */
   readonly #costly = new Set<string>()
 
   constructor(nowMs = () => performance.now(), budget = BUDGET) {
@@ -57,7 +57,7 @@ export class LoopTime {
     })
   }
 
-  /** Counts a large JSON response by its size in bytes. */
+  /** Charges a project for a large JSON response, by its size in bytes. */
   countJson(reader: Reader, bytes: number): void {
     this.#count(reader, (bytes / (1024 * 1024)) * JSON_MS_PER_MB)
   }

@@ -23,9 +23,9 @@ export async function isOverLimit(
   const isOver = async (name: string, most: number) =>
     (await countRequests(gatePool, subjectOf(name), 1)).used > most
   if (wide === undefined || perMinuteWide === null) return await isOver(network!, perMinute)
-  // Each count of a new /64 network adds a row to the database. Therefore the function first refuses a /48 network that
-  // has reached its limit. It counts the /48 network last. Otherwise refused requests of one /64 network would use up
-  // the limit of the others.
+  // Each new /64 network adds a row to the database, so the function first checks the limit of the /48 network. It
+  // counts a request for the /48 network last, so that refused requests of one /64 network do not use up the limit of
+  // the others.
   if (await hasUsed(gatePool, subjectOf(wide), perMinuteWide)) return true
   return (await isOver(network!, perMinute)) || (await isOver(wide, perMinuteWide))
 }

@@ -5,8 +5,8 @@ import type { Searches } from './searches.ts'
 
 const WAITING_PER_NETWORK = 5
 /**
- * Sets the maximum wait and duration of a read in milliseconds, because a read takes 6 s at most, and may first wait 5
- * s for its turn among the searches of projects.
+ * Sets the maximum time of a read in milliseconds, including its wait. A read takes at most 6 s, after a wait of up to
+ * 5 s for its turn among the searches of all projects.
  */
 const WAIT_MAX_MS = 15_000
 

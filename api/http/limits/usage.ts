@@ -10,8 +10,8 @@ import { MemoryCounts } from './memoryCounts.ts'
 const FLUSH_MS = 2_000
 
 /**
- * Counts requests by project and by platform key. The process writes the counts of projects and those of platform keys
- * in separate statements. If one statement fails, the counts of the other are therefore not written twice.
+ * Counts requests by project and by platform key. Each of the two kinds of counts has its own statement. After a
+ * failure, the process repeats only the failed statement, so that it writes no count twice.
  */
 export class UsageRecorder {
   readonly #counts: Record<UsageSubject['kind'], MemoryCounts<UsageCount>>

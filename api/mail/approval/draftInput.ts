@@ -22,7 +22,7 @@ const { to: _to, event: _event, ...optional } = SendBody.properties
  */
 export const DraftBody = t.Partial(
   t.Object({
-    // A draft may have no recipients until the caller sends it.
+    // A draft may have no recipients until the caller sends it, so `to` is optional like `cc`.
     to: optional.cc,
     ...optional,
     inReplyTo: t.String({

@@ -6,7 +6,8 @@ import type { Services } from '../../http/services.ts'
 
 /**
  * Sets how many times its own size a mail counts against the memory limit. Composing a mail needs up to eight times its
- * size for a moment. With a factor of eight, however, one person could use up the memory of all others.
+ * size, but only for a moment. The number is lower, because with eight, one person could use up the memory of all
+ * others.
  */
 const COPIES = 3
 

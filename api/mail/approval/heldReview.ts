@@ -32,8 +32,8 @@ export type ReviewPage = {
   pages: number
   sections: Section[]
   /**
-   * Lists the reasons why the owner cannot approve the held mail (the mail that waits for approval) at the console.
-   * With an empty list, the owner can.
+   * Lists the reasons why the owner cannot approve the held mail (the mail that waits for approval) at the console. If
+   * the list is empty, the owner can approve the mail.
    */
   obstacles: string[]
   /**
@@ -91,7 +91,8 @@ export async function readReviewPage(
 }
 
 /**
- * Returns the review of a held mail. @returns null if the bytes of the mail have changed since the hash was read.
+ * Returns the review of a held mail. @returns null if the bytes of the mail have changed since the caller read their
+ * hash.
  * @throws {ApiError} 429 if the reviews of the project have taken too much time.
  */
 async function keptReview(
@@ -139,7 +140,7 @@ async function readHead(
 const isCalendar = ({ filename, contentType }: Attachment): boolean =>
   /^(?:text\/calendar|application\/ics)[ \t]*(?:;|$)/i.test(contentType) ||
   /\.ics["\s.]*(?:;|$)/i.test(contentType) ||
-  // The pattern allows dots and blanks at the end of the file name, which Windows ignores.
+  // The pattern also allows dots and blanks after the file extension, because Windows ignores them there.
   /\.ics[\s.]*$/i.test(filename)
 
 const SNIFFED_BYTES = 1024

@@ -62,8 +62,8 @@ async function approve(
 }
 
 /**
- * Tells whether the actor in the audit log is a console session (api/console/access.ts). The prefix of an API key never
- * contains a colon.
+ * Tells whether the actor in the audit log is a console session (api/console/access.ts), whose name begins with
+ * `console:`. The prefix of an API key never contains a colon.
  */
 const isAtConsole = (actor: string): boolean => actor.startsWith('console:')
 

@@ -33,8 +33,8 @@ export function readLabels(query: string | undefined): string[] {
 }
 
 /**
- * Tells whether the query parameter `labels` can name a label. This check is needed, because an older version of the
- * service accepted labels that this parameter cannot name.
+ * Tells whether the query parameter `labels` can name a label. It cannot name a label with a comma, or with a space at
+ * one end, which an older version of the service accepted.
  */
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 

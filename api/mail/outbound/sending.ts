@@ -256,8 +256,9 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   await undo()
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'no thread') throw notFound('Message not found')
-  // A parallel call with the same idempotency key may have stored its response in the meantime, and may have used up
-  // the project's daily limit of mails. Therefore a stored response takes precedence over the error.
+  // A parallel call with the same idempotency key may have stored its response in the meantime, and may itself have
+  // used up the project's daily limit of mails. Therefore a stored response takes precedence over the error about the
+  // limit.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)

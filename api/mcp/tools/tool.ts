@@ -110,8 +110,8 @@ export function defineTool<Input extends TObject>(
     async call(context, given) {
       const args = withLists(tool.input, given)
       const first = schema.Errors(args).First()
-      // The function `describeFault` refuses unknown fields at the top level of the arguments. For the objects within
-      // the arguments, which the REST API also uses, `refuseUnknownFields` does so.
+      // The function `describeFault` refuses unknown fields at the top level of the arguments, and
+      // `refuseUnknownFields` refuses them in the nested objects, which the REST API also uses.
       if (unknownArgument(tool.input, args) === undefined) refuseUnknownFields(args, tool.input)
       if (first !== undefined) throw badRequest(describeFault(tool.input, args, first))
       refuseUnstorable(args, '')

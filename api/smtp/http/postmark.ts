@@ -78,8 +78,8 @@ function handedBy(json: string, keyId: string, key: InboundKey): HandedMail | Ha
     key,
     envelope,
     provider: { name: 'postmark', spf },
-    // The source key comes from the whole request, because Postmark repeats the same request until it gets a response
-    // with status 200.
+    // The source key (the identity of a delivery) comes from the whole request, because Postmark repeats exactly the
+    // same request until it gets a response with status 200.
     sourceKey: requestId(keyId, json),
     content: slices(bytes),
     check() {},

@@ -131,7 +131,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
       key,
       envelope,
       provider: { name: 'ses', spf },
-      // If SNS sends a message again, the message keeps its message id.
+      // The message id identifies the delivery, because a message that SNS sends again keeps its id.
       sourceKey: requestId('ses', message.messageId),
       content: slices(bytes),
       check() {},

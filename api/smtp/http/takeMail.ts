@@ -133,9 +133,8 @@ export async function takeMail(
 }
 
 /**
- * Returns the source key (the identity of a delivery) for some of the recipients of a mail. The sender's next request
- * can serve all recipients. With the key of the whole mail, the service would wrongly treat that request as a
- * repetition.
+ * Returns the source key (the identity of a delivery) for some of the recipients of a mail. It differs from the key of
+ * the whole mail, because the sender's next request can serve all recipients and must not count as a repetition.
  */
 const partKey = ({ sourceKey }: HandedMail, inboxes: Iterable<string>): string =>
   requestId(sourceKey, [...inboxes].sort().join(' '))

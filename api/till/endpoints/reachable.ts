@@ -25,7 +25,10 @@ const POLL_MS = 100
  * request in between waits for the next check, because a seller that has just become reachable must be able to sell.
  */
 const PROVOKE_PAUSE_MS = 2_000
-/** Limits how many milliseconds too early a timer may end, so that the request for a challenge waits again. */
+/**
+ * Sets the longest remaining time, in milliseconds, that counts as a timer that ended too early. For such a short time,
+ * the request for a challenge waits again.
+ */
 const EARLY_MAX_MS = 250
 
 /**
@@ -53,8 +56,9 @@ export async function checkReachable({ pool }: Services, offer: Offer): Promise<
 async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
   const provoke = () => provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
   let restMs = await provoke()
-  // A timer can end before the database's clock shows the same time. Without another wait, the service would then refuse
-  // the challenge by the old verdict. A longer rest means that another request has started a check meanwhile.
+  // A timer can end before the database's clock shows the same time. The loop then waits again, because the service
+  // would otherwise refuse the challenge by the result of the previous check. A long remaining time means that another
+  // request has started a check meanwhile, so the loop ends.
   for (let maxMs = Number.POSITIVE_INFINITY; restMs > 0 && restMs < maxMs; maxMs = EARLY_MAX_MS) {
     await Bun.sleep(Math.ceil(Math.min(restMs, PROVOKE_PAUSE_MS)))
     restMs = await provoke()
@@ -79,8 +83,8 @@ export async function checkAnew(
 }
 
 /**
- * Waits until a running check of a seller's endpoint has ended, or the time is over. The field `isOurs` tells whether
- * the check is still running. The current HTTP request may then result from the check's call to the seller.
+ * Waits until a running check of a seller's endpoint has ended, or the time is over. The field `isOurs` is true if the
+ * check still runs. The current HTTP request may then come from the seller, whom the check is calling.
  */
 async function waitForCheck(
   pool: Services['pool'],

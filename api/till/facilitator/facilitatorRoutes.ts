@@ -291,7 +291,7 @@ async function settleFace(services: Services, face: Face) {
       errorReason,
       errorMessage,
       transaction: payment?.txHash ?? '',
-      // The field `network` is empty until a payment worker has reported its chain.
+      // The field `network` of the response is empty until a payment worker has reported its chain.
       network: (x402Version === 2 ? network?.caip2 : network?.network) ?? '',
       ...face.payer,
       ...(payment === null ? {} : { paymentId: payment.id }),
@@ -302,8 +302,8 @@ async function settleFace(services: Services, face: Face) {
   let outcome = await settle()
   if (outcome.kind === 'pending') {
     const payment = await waitForHash(services, outcome.payment)
-    // The code settles again if the payment ended during the wait, because the payment is then no longer pending, and
-    // its payer may have to sign again.
+    // If the payment ended during the wait, the code calls `settle` again for the final result, because the payer may
+    // have to sign again.
     outcome = payment.state === 'verified' ? { kind: 'pending', payment } : await settle()
   }
   if (outcome.kind === 'granted') {

@@ -18,8 +18,8 @@ import type { Offer } from './offer.ts'
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
 
 /**
- * Returns the payment challenge for an offer in x402 version 1. If `error` is given, a refusal can contain the payment
- * challenge as its `requirement`.
+ * Returns the payment challenge for an offer in x402 version 1. With `error`, the challenge can also be the
+ * `requirement` of a refusal, and then states the reason.
  */
 export function challengeFor(
   offer: Offer,

@@ -161,8 +161,8 @@ export const RedeemResult = t.Union([
       description: 'This value describes the settlement. `headers` holds it under its name.',
     }),
     txHash: t.String({ description: TX_HASH }),
-    // The fields `logIndex` and `grantedAt` are optional. A response that an older version of this service stored does
-    // not have them.
+    // The fields `logIndex` and `grantedAt` are optional, because a stored response of an older version of this service
+    // does not have them.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),

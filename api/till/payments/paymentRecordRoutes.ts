@@ -21,8 +21,8 @@ import {
 import { PAYMENT_FILTERS, readFilter } from './paymentQuery.ts'
 
 /**
- * Matches a word such as `intents`, which the API of another payment service uses in its paths. The ids of this service
- * contain an underscore, but these words do not.
+ * Matches a word such as `intents`, which the API of another payment service uses in its paths. Such a word is no
+ * payment id, because the ids of this service contain an underscore.
  */
 const WORD = /^[a-z]+(?:-[a-z]+)*$/i
 

@@ -23,7 +23,7 @@ export function plot(label: string, series: readonly Series[]): SVGSVGElement {
     return series.flatMap(({ tone, values }) => {
       const value = values[n] ?? 0
       if (value === 0) return []
-      // The plot draws even a very small value as a visible bar.
+      // The plot draws even a very small value as a visible bar, because a missing bar means 0.
       const height = Math.max(2, (value / top) * (HEIGHT - 4))
       base -= height
       return [

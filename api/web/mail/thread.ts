@@ -183,8 +183,8 @@ function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLEleme
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
   body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
-  // The user may have chosen another view while the original of the message was loading. The original is then not
-  // shown.
+  // The user may have chosen another view while the original of the message was loading. Therefore the code checks the
+  // view before it shows the original.
   if (body.dataset.view !== 'raw') return
   body.replaceChildren(
     h(

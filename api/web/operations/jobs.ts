@@ -31,7 +31,7 @@ export const jobs: Screen = ({ params, signal, query }) => {
     here: `#/jobs/${state}`,
     query,
     filters: FILTERS,
-    // Each page of jobs also holds the number of jobs in each state.
+    // Each page of jobs also holds the number of jobs in each state, which the screen shows above the list.
     also: (answer) => {
       const { counts } = answer as unknown as Jobs
       if (counted === JSON.stringify(counts)) return

@@ -132,7 +132,8 @@ export async function grant(
     result: JSON.stringify(answer),
   })
   if (taken) return answer
-  // If another redeem call has used the idempotency key in the meantime, the function looks up the grant of that call.
+  // Somebody else has taken the grant. If it was another redeem call with the same idempotency key, the function
+  // returns the grant of that call.
   return key === null ? null : await findGrant(services, key)
 }
 

@@ -65,8 +65,8 @@ export async function redeem(
   try {
     return await redeemAt(places, services, projectId, request, body)
   } catch (error) {
-    // The service throws an ApiError only before it claims (stores) a payment. Therefore this call makes no new
-    // payment, and gives back its place (a unit of the limit of new payments).
+    // The service throws an ApiError only before it stores a payment. Therefore this call makes no new payment, and
+    // gives back its place (a unit of the limit of new payments).
     if (error instanceof ApiError) await places.free()
     throw error
   }

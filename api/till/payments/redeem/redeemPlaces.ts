@@ -16,31 +16,31 @@ import type { Services } from '../../../http/services.ts'
 const REPEATS_MAX = 60
 
 /**
- * Decides which redeem calls use up the limit of new payments. One unit of this limit is called a place. Anybody can
- * send any header to a seller's paywall, which forwards each header. The functions throw 429 if a call exceeds its
- * limit.
+ * Decides which redeem calls use up the limit of new payments. One unit of this limit is called a place. A call without
+ * a new payment gives its place back, because anybody can send any header to a seller's paywall, which forwards each
+ * header. The functions throw 429 if a call exceeds its limit.
  */
 export type RedeemPlaces = {
   /**
-   * Tells whether earlier calls of the minute hold all places (units of the limit of new payments). A new payment then
-   * needs a place that an earlier call has freed.
+   * Tells whether earlier calls in this minute have used up the limit of new payments. A new payment then needs a place
+   * (a unit of this limit) that an earlier call has freed.
    */
   isLate: boolean
   /**
-   * Frees the place (a unit of the limit of new payments) of a call that makes no new payment, even a place from
-   * `take`. A second call of the function changes nothing.
+   * Frees the place (a unit of the limit of new payments) of a call that makes no new payment, whether the call had the
+   * place from its start or got it by `take`. A second call of the function changes nothing.
    */
   free(): Promise<void>
   /**
-   * Takes a place (a unit of the limit of new payments) that an earlier call has freed, for the new payment of a late
-   * call.
+   * Takes a place (a unit of the limit of new payments) that an earlier call has freed. A call for a new payment needs
+   * this if earlier calls held all places when it began.
    */
   take(): Promise<void>
   /** Counts a call for a payment that already exists. */
   repeat(paymentId: string): Promise<void>
   /**
-   * Counts a call whose signature only the chain can check. Anyone can make such a signature. Therefore the call holds
-   * no place (no unit of the limit of new payments).
+   * Counts a call whose signature only the chain can check. Anyone can make such a signature. Therefore the call does
+   * not count in the limit of new payments.
    */
   check(): Promise<void>
 }
@@ -69,13 +69,13 @@ export function redeemPlaces(
   const limit = config.limits.requestsPerMinute
   const isLate = usage.used > limit
   const { budget } = state
-  /** Holds the end of the minute in which the call holds a place (a unit of the limit of new payments). */
+  /** Holds the end of the minute in whose limit of new payments the call counts. */
   let heldUntil = isLate ? null : usage.resetsAt
   const free = async () => {
     if (heldUntil === null) return
     const resetsAt = heldUntil
     heldUntil = null
-    // The rate-limit headers of a late call show the limit of new payments only if the call makes a payment.
+    // The call makes no payment. Therefore its rate-limit headers show the same limit again as before it took a place.
     state.budget = budget
     await freePlace(pool, projectId, resetsAt)
   }
@@ -103,9 +103,8 @@ export function redeemPlaces(
 }
 
 /**
- * Frees the place (a unit of the limit of new payments) of a redeem call that reached no handler, because its body is
- * too large or has a wrong form. Anybody can cause such a call at the paywall of an MCP tool, where a payment is an
- * object of any form.
+ * Takes a redeem call out of the limit of new payments if it reached no handler, because its body is too large or has a
+ * wrong form. Anybody can cause such a call at the paywall of an MCP tool, where a payment is an object of any form.
  */
 export async function freeUnread(
   { pool, config }: Pick<Services, 'pool' | 'config'>,

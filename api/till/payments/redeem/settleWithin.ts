@@ -180,9 +180,9 @@ export const saleOf = (offer: Offer): Sale => ({
 export type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
 
 /**
- * Tells whether two claimed (stored) authorizations belong to the same sale. The claims must be compared, because an
- * EIP-3009 authorization itself names no project and no resource. The code normalises the resources, because an earlier
- * version stored resources without their normal form.
+ * Tells whether two stored authorizations belong to the same sale. The function compares project, resource and amount,
+ * because an EIP-3009 authorization itself names no project and no resource. It normalises the resources, because an
+ * earlier version stored resources without their normal form.
  */
 const isSameSale = (one: Sale, other: Sale): boolean =>
   one.projectId === other.projectId &&
@@ -241,9 +241,8 @@ export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Prom
 }
 
 /**
- * Returns the reason why the service refuses an authorization that is already claimed (stored as a payment). Returns
- * `null` if it is not claimed, or if the claim belongs to the same sale and this sale may still get its grant (the
- * response `ok: true`).
+ * Returns the reason why the service refuses an authorization that is already stored as a payment. Returns `null` if it
+ * is not stored, or if its payment belongs to the same sale and may still get its grant (the response `ok: true`).
  */
 export async function reasonOfClaim(
   pool: Services['pool'],

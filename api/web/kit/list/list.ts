@@ -85,7 +85,7 @@ const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
     frame: h('div', { class: 'panel table' }, body),
     body,
     page: () => h('tbody', { role: 'rowgroup' }),
-    // Screen readers count the header of the table as row 1.
+    // Screen readers count the header of the table as row 1, so the first item is row 2.
     rows: (items: Item[], first: number) =>
       items.map((item, n) => tableRow(columns, item, first + n + 2)),
     gap: (height: number) =>
