@@ -84,7 +84,8 @@ async function discover(company: Config['company']): Promise<oidc.Configuration>
     clientSecret === null ? oidc.None() : oidc.ClientSecretPost(clientSecret),
     {
       timeout: TIMEOUT_S,
-      // By default the library trusts TLS in place of the ID token's signature (OpenID Connect Core §3.1.3.7).
+      // The option `enableNonRepudiationChecks` makes the library verify the signature of the ID token. By default, the
+      // library trusts TLS instead (OpenID Connect Core §3.1.3.7).
       execute: [oidc.enableNonRepudiationChecks, ...(isPlain ? [oidc.allowInsecureRequests] : [])],
     },
   )

@@ -148,7 +148,8 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // The cache path in the command line of an anvil process also tells later which state file the process serves.
+    // The cache path puts the name of the state file into the command line of the anvil process. By this name, a later
+    // start finds out which state file the process serves.
     ['--cache-path', `${stateFile}.cache`],
     // anvil accepts requests of at most 2 MB by default, but after some thousand payments, the chain state of the
     // devnet is larger than this limit.
@@ -214,7 +215,7 @@ async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise
 /**
  * Sets the clock of the devnet to the present second if the clock lags behind. Anvil's clock begins at the moment when
  * the process was launched, so a slow start leaves the clock behind. A payment that a stranger settles at once would
- * then seem to be settled before the service claimed (stored) it.
+ * then seem to be settled before the service stored it.
  */
 async function catchUp(client: DevnetClient): Promise<void> {
   const { timestamp } = await client.getBlock({ blockTag: 'pending' })

@@ -54,7 +54,7 @@ async function readRecord(stateFile: string) {
   try {
     return recordSchema.parse(JSON.parse(await readFile(pidFile(stateFile), 'utf8')))
   } catch {
-    // The file with the process ids is absent, or its writer crashed and left it incomplete.
+    // The file with the process ids is absent or incomplete, for example because its writer crashed.
     return null
   }
 }
@@ -64,7 +64,7 @@ async function readRecord(stateFile: string) {
  * command line of the process must name the state file.
  */
 async function isDevnet(pid: number, stateFile: string): Promise<boolean> {
-  // A zombie process has a process id, but no command line.
+  // A zombie process has a process id but an empty command line, so it does not count as the devnet.
   return (await commandLineOf(pid)).includes(`${stateFile}.cache`)
 }
 

@@ -283,7 +283,8 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     const isSecured = () => {
       secured = { secured: true }
     }
-    // On a reused connection, the TLS handshake took place before this request.
+    // On a reused connection, the TLS handshake took place before this request, so the request counts as secured at
+    // once.
     if (socket.connecting) socket.once('secureConnect', isSecured)
     else isSecured()
   })

@@ -115,8 +115,8 @@ async function notify(
   let deferred = 0
   for (const address of notice.addresses) {
     const content = await noticeFor(sender, { approval, notice, act, address })
-    // If the service did not record each notification at once, an error at a later address would send the earlier
-    // notifications again.
+    // The code records each notification at once. Otherwise an error at a later address would make the service send the
+    // earlier notifications again.
     if ((await sendServiceMail(sender, content)).isDeferred) deferred++
     else await sender.outcomes.record(() => recordNotified(pool, approval.id, address))
   }

@@ -92,7 +92,7 @@ async function ask(name: string, server: string, timeoutMs: number): Promise<Pac
   const { host, port } = parseServer(server)
   const query: Packet = {
     type: 'query',
-    // An attacker cannot guess the random query id and port, and so cannot forge the DNS answer (RFC 5452).
+    // The query id is random, so that an attacker cannot guess it and forge the DNS answer (RFC 5452).
     id: randomInt(0x10000),
     flags: RECURSION_DESIRED,
     questions: [{ type: 'TXT', name }],

@@ -36,8 +36,8 @@ export const createVerifyDomain =
     const verdict = verdictOf(records, findings)
     const now = new Date()
     const wantingSince = verdict === 'verified' ? null : (claim.wantingSince ?? now)
-    // While the name servers do not answer, the code also counts the time since the domain was created. Otherwise the
-    // service would query dead name servers every minute for ever.
+    // The pause before the next check grows with the measured time. If the name servers do not answer, this time may
+    // begin with the creation of the domain. Otherwise the service would query dead name servers every minute for ever.
     const since = verdict === 'unknown' ? (claim.wantingSince ?? claim.createdAt) : wantingSince
     const wantingMs = since === null ? 0 : now.getTime() - since.getTime()
     const { status, recheckMs } = afterCheck(claim.status, verdict, wantingMs)
@@ -48,8 +48,8 @@ export const createVerifyDomain =
       checkedBefore: claim.checkedAt,
       status,
       findings,
-      // If the name server does not answer, a verified domain stays verified for the same time as a domain with missing
-      // DNS records.
+      // A name server that does not answer proves nothing. Therefore the stored time since which records are missing
+      // stays unchanged.
       wantingSince: verdict === 'unknown' ? claim.wantingSince : wantingSince,
       recheckAt,
     })

@@ -101,7 +101,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
   const removeOldRows = createRetention(pool)
   let sweeps = 0
   const stepsNow = (): Step[] => [
-    // The step that sums minutes to hours runs before the step that deletes these minutes.
+    // The minutes are summed to hours before the step that deletes them, because the sums need them.
     recordMinutes,
     recordHours,
     ...(sweeps % SWEEPS_PER_SEARCH === 0 ? SEARCHES : []),

@@ -228,7 +228,8 @@ function yieldTo(pid: number): void {
 export function processorMs(pid: number): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // In /proc/PID/stat the name of the program is in parentheses and may contain blanks.
+    // In /proc/PID/stat the name of the program is in parentheses and may contain blanks, so the code reads only the
+    // fields behind the last parenthesis.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return (Number(fields[11]) + Number(fields[12])) * TICK_MS
   } catch {

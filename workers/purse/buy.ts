@@ -105,7 +105,8 @@ export const createBuy = (
     if (request === null) return
     const asked = await sellers.call(due, request, null)
     if (!isChallenged(asked)) return unpaid(due, asked)
-    // The called URL has values in place of the placeholders, so no placeholder hides which resource it names.
+    // The code uses the called URL, in which values have replaced the placeholders. In the requested URL, a placeholder
+    // could hide which resource it names.
     const at = { url: normalUrl(asked.url).url, network }
     const header = await signIn(due, asked.exchange, at)
     if (header === null) return choose(due, asked, at)
@@ -244,7 +245,7 @@ export const createBuy = (
     const network = usdcNetwork(terms.network)
     if (network === undefined) return {}
     const { origin, pathname } = new URL(url)
-    // A seller may sign the path as the request spelled it, or in its normal form.
+    // A seller may sign the path as the request spelled it, or in its normal form, so the check accepts both.
     const bare = `${origin}${pathname}`
     const subject: ProofSubject = {
       ...terms,
@@ -294,7 +295,8 @@ export const createBuy = (
 
   async function carryOut(due: DuePurchase): Promise<void> {
     if (due.state === 'signed') return resume(due)
-    // The seller may already have acted on the request that the interrupted run sent.
+    // An earlier run was interrupted, and the seller may already have acted on its request. Therefore the code repeats
+    // only a request with a safe HTTP method, and only while the agent still expects a payment.
     if (due.state === 'asking' && (due.isLate || !SAFE_METHODS.includes(due.method)))
       return endUnsigned(due, CUT_OFF)
     if (due.state === 'queued' && due.isLate) return endUnsigned(due, LATE)

@@ -33,7 +33,7 @@ export function followJobs(events: WorkerEvents, epoch: () => number): JobsInHan
     epochs.delete(job.id)
   })
   // In the modes TTL_EXPIRED and RELEASED, Graphile Worker's local queue has given back the jobs that were still
-  // waiting for a slot.
+  // waiting for a slot. Therefore these jobs are no longer in memory.
   events.on('localQueue:setMode', ({ newMode }) => {
     if (newMode !== 'TTL_EXPIRED' && newMode !== 'RELEASED') return
     for (const id of waiting) epochs.delete(id)

@@ -150,8 +150,8 @@ type Lane = {
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
   /**
-   * Holds for each sharer (project) when its last refused job asks again. Later refused jobs get later times, so that
-   * they do not return all at once.
+   * Holds for each sharer (project) when its last refused job is retried. Later refused jobs get later times, so that
+   * they do not all ask again at once.
    */
   returns: Map<string, Return>
 }
@@ -183,8 +183,8 @@ export type Turn =
  *
  * A tenth of the job slots is reserved for work without a receiver, another tenth for projects without an open request,
  * and a quarter for receivers without an open request. A lane (the queue for one receiver) may occupy at most half of
- * the remaining free slots. If many receivers begin to hang at once, each of them still counts as fast for a while.
- * Because of this rule they get fewer and fewer slots, and never use all slots.
+ * the remaining free slots. Many receivers may begin to hang at once, and each of them still counts as fast for a
+ * while. With this rule, each lane gets fewer slots than the lane before it, and all together never use all slots.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
@@ -336,11 +336,13 @@ export class Lanes {
     for (const [name, { atMs, waitsUntilMs }] of lane.returns) {
       if (Math.max(atMs, waitsUntilMs) < nowMs) lane.returns.delete(name)
     }
-    // Each sharer (project) has its own queue of retry times. All queues together retry as often as one queue would.
+    // Each sharer (project) has its own queue of retry times. The code multiplies the spacing by the number of sharers,
+    // so that all queues together retry as often as one queue would.
     const sharers = lane.returns.size + (lane.returns.has(sharer) ? 0 : 1)
     const spacingMs = this.#returnSpacingMs(lane) * sharers
     const delayMs = Math.max(this.#limits.returnMs, spacingMs)
-    // After a receiver has recovered, new jobs need not queue behind the many jobs that were refused before.
+    // After a receiver has recovered, new jobs need not wait behind the many jobs that were refused while it was slow.
+    // Therefore the code ignores the retry times of those jobs.
     const isNew = last === undefined || (last.wasHeld && !isHeld)
     const atMs = Math.max(nowMs + delayMs, isNew ? 0 : last.atMs + spacingMs)
     lane.returns.set(sharer, { atMs, wasHeld: isHeld, waitsUntilMs: nowMs + 2 * delayMs })

@@ -56,12 +56,12 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       let isDone = await current.drain()
       if (isDone) {
         await supervised
-        // The process may request the stop while the runner is still starting. `current` contains this runner only
-        // after its start has ended.
+        // The stop may have come while a new runner was still starting. `current` contains this runner only after its
+        // start has ended, so the code drains `current` again.
         isDone = await current.drain()
       }
-      // The database may become reachable again while the pool waits for outcomes to be recorded. Running jobs may also
-      // wait for their outcomes to be recorded.
+      // The pool waits for outcomes that are not recorded yet, because the database may become reachable in this time.
+      // Running jobs may also wait for their outcomes to be recorded.
       await outcomes.settle(SETTLE_LIMIT_MS)
       // `end` would wait for the connections of running jobs, so it is called only if no job runs.
       if (isDone) await pool.end()

@@ -25,7 +25,8 @@ export const webhooksRunner = (
     examine_service: createExamineService(context, options),
   }),
   pollIntervalMs: 500,
-  // The job of a webhook delivery mostly waits for its receiver, and needs the database for only a few milliseconds.
+  // Many jobs may run at once, because the job of a webhook delivery mostly waits for its receiver, and needs the
+  // database for only a few milliseconds.
   concurrency: 200,
   connections: RUNNER_CONNECTIONS.webhooks,
   nextInMs: nextDeliveryInMs,

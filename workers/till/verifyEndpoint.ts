@@ -65,7 +65,7 @@ export const createVerifyEndpoint =
       // address.
       const isOfOthers = payTo !== null && payees.length > 0 && !payees.includes(payTo)
       if (judgement.status === 'unreachable' || isOfOthers) {
-        // If the seller has requested a check in the meantime, the job of that check keeps its earlier time.
+        // If the seller has requested a check in the meantime, its job is already queued and keeps its earlier time.
         await queueAt(pool, endpointId, AGAIN_MS, { keepsTime: true })
       }
     } finally {

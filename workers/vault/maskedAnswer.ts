@@ -80,9 +80,11 @@ type Body = Pick<UseAnswer, 'body' | 'bodyOmitted'>
 const omitted = (bodyOmitted: UseAnswer['bodyOmitted']): Body => ({ body: null, bodyOmitted })
 
 async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body> {
-  // A truncated response body could end within a secret, and the masking finds only whole secrets.
+  // The service leaves out a truncated response body, because it could end within a secret, and the masking finds only
+  // whole secrets.
   if (answer.truncated) return omitted('too-large')
-  // A partial response can contain a part of a secret (RFC 9110 §15.3.7).
+  // The service leaves out the body of a partial response, because it can contain a part of a secret (RFC 9110
+  // §15.3.7).
   if (answer.status === 206 || headerValue(answer, 'content-range') !== '')
     return omitted('partial')
   const plain = await decompressed(answer.body, headerValue(answer, 'content-encoding'))
@@ -98,7 +100,8 @@ const LIMIT = { maxOutputLength: ANSWER_BYTES_MAX }
 const unzip: Record<string, (bytes: Uint8Array) => Promise<Buffer>> = {
   gzip: (bytes) => promisify(gunzip)(bytes, LIMIT),
   br: (bytes) => promisify(brotliDecompress)(bytes, LIMIT),
-  // Some servers send the raw deflate format under the name `deflate` (RFC 9110 §8.4.1.2).
+  // Some servers send the raw deflate format under the name `deflate` (RFC 9110 §8.4.1.2), so the code tries both
+  // formats.
   deflate: (bytes) =>
     promisify(inflate)(bytes, LIMIT).catch((error) => {
       if (isTooLarge(error)) throw error

@@ -62,8 +62,8 @@ export async function authenticateMail(
     const found = await authenticate(signed, {
       ip: remoteIp,
       helo: helo ?? '',
-      // The SMTP library decodes A-labels (ASCII forms of international domain names) in the envelope sender, but SPF
-      // works only with A-labels.
+      // The code converts the domain of the envelope sender to A-labels (the ASCII form of international domain names),
+      // because the SMTP library has decoded them, but SPF works only with A-labels.
       sender: addressKey(envelopeFrom),
       mta: ownHost,
       resolver: withDeadline(lookUp, SIGNS_MS, signal),
@@ -108,8 +108,8 @@ const KEYS_MAX = 40
 /**
  * Looks up all DNS records that authenticate a mail, and needs only the header of the mail. Therefore the service can
  * free the bytes of a large mail while the name servers of its sender delay their answers.
- * @returns a lookup function that holds the DNS answers. For any other DNS record, this function reports that the name
- * server did not answer.
+ * @returns a lookup function that answers from the DNS answers found here. For any other DNS record, this function
+ * reports that the name server did not answer.
  */
 export async function findAnswers(mail: InboundMail, checks: Checks): Promise<LookUp> {
   const asked = new Map<string, ReturnType<LookUp>>()
@@ -127,7 +127,8 @@ export async function findAnswers(mail: InboundMail, checks: Checks): Promise<Lo
     )
     return answer
   }
-  // The body of the mail is absent here, and mailauth looks up no key for a signature whose body is absent.
+  // The function looks up the signing keys itself, because mailauth looks up no key for a signature whose body is
+  // absent, as it is here.
   const resolver = withDeadline(lookUp, SIGNS_MS, checks.signal)
   await Promise.allSettled([
     authenticateMail(mail, { ...checks, lookUp }),
@@ -193,7 +194,8 @@ async function dmarcWord(
   if (verdict === false) return 'none'
   const { status, alignment, rr = '' } = verdict
   if (status.result !== 'pass') return authenticationWord(status.result)
-  // mailauth 4.13.3 reads the strict mode, but then compares only the organizational domains.
+  // mailauth 4.13.3 reads the strict mode, but then compares only the organizational domains. Therefore the code itself
+  // compares the exact domains in the strict mode.
   const author = asciiDomain(domain)
   const isProven =
     (STRICT_SPF.test(rr) ? spfDomains.includes(author) : Boolean(alignment.spf.result)) ||
@@ -220,8 +222,8 @@ function withDeadline(lookUp: LookUp, totalMs: number, signal: AbortSignal): DNS
     try {
       return await Promise.race([lookUp(name, type) as ReturnType<DNSResolver>, late])
     } catch (error) {
-      // For SPF, mailauth treats an unknown error as the answer that the record does not exist, but RFC 7208 §2.6.6
-      // demands temperror.
+      // RFC 7208 §2.6.6 demands temperror after an unknown error, but for SPF, mailauth takes such an error as proof
+      // that the record does not exist. Therefore the code throws the error of a silent name server instead.
       throw ABSENT.includes((error as { code?: string }).code ?? '') ? error : silence(name)
     } finally {
       clearTimeout(timer)
@@ -311,7 +313,7 @@ function keyNames(header: Buffer, authors: readonly string[]): string[] {
   const fields = kept.split(/\r?\n(?!\s)/)
   const names = SIGNED.flatMap((kind) => fields.filter((field) => kind.test(field))).flatMap(
     (field) => {
-      // As in the mailauth library, the last of several equal tags counts, and comments do not count.
+      // Like the mailauth library, the code takes the last of several equal tags, and ignores comments.
       const tags = field.replace(/\([^()]*\)|\s/g, '')
       const [domain, selector] = [SIGNING_DOMAIN, SELECTOR].map(
         (tag) => [...tags.matchAll(tag)].at(-1)?.[1],

@@ -58,7 +58,7 @@ export class DnsTurns {
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const late = new AbortController()
-    // Mail from an inbox of this service needs no DNS answers.
+    // Mail from an inbox of this service needs no DNS answers, so it does not wait for its turn.
     if (mail.remoteIp === null) return await work(late.signal)
     const timer =
       patienceMs === Number.POSITIVE_INFINITY

@@ -16,8 +16,8 @@ export function createIndexSearch({ pool, log }: PoolContext): Task<'index_searc
     turns.run([projectId], () => patiently(() => buildSegments(pool, projectId)))
 
   return async ({ projectId }) => {
-    // A flood of mail queues many indexing jobs for one project, but only one indexing job of a project needs to run at
-    // a time.
+    // A flood of mail queues many indexing jobs for one project. Only one of them needs to run at a time, so the others
+    // end at once.
     if (inHand.has(projectId)) return
     inHand.add(projectId)
     try {

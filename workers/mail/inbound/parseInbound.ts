@@ -23,12 +23,12 @@ import { sharersOf } from './sharers.ts'
 
 /**
  * If workers have fetched a parse job this many times and the job has never ended, its message is parsed in a child
- * process. This message, or another message in the same process, may have killed the process.
+ * process, because this message, or another one in the same process, may have killed the process.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
 /**
- * If workers have fetched a batch job this many times and the job has never ended, the batch is split. Then a message
- * that kills a process no longer affects dozens of other messages.
+ * If workers have fetched a batch job this many times and the job has never ended, each of its messages is parsed in a
+ * child process. Then a message that kills its process does not affect the other messages of the batch.
  */
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
@@ -199,9 +199,9 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns which fraction of a job slot (place for a running job) one mail of a batch takes. This fraction is the larger
- * of two values: one part of the batch's mails, or the mail's size in relation to a full job slot. Each fraction is a
- * multiple of 1/1024, so that sums of fractions are exact.
+ * Returns which fraction of a job slot (place for a running job) one mail of a batch takes. It is the larger of two
+ * fractions: one slot divided by the number of mails in the batch, or the mail's size divided by the bytes of a full
+ * slot. Each fraction is a multiple of 1/1024, so that sums of fractions are exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024

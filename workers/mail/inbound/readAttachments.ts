@@ -45,11 +45,15 @@ const TRIES_MAX = 3
  */
 const WAITING_MAX = 15
 const RETURN_MS = 1_000
-/** Sets the least time between two jobs that are queued again, because thousands of projects may wait. */
+/**
+ * Sets the least time between two jobs that are queued again, so that the waiting jobs of thousands of projects do not
+ * all come back at the same moment.
+ */
 const RETURN_GAP_MS = 50
 /**
- * Sets for how many milliseconds after its start a run of the reading job takes further attachments of its project.
- * Previously, with a separate job for each attachment, PostgreSQL wrote 3 KB of WAL for an attachment of one byte.
+ * Sets for how many milliseconds after its start a run of the reading job takes further attachments of its project. One
+ * job for many attachments saves writes: with a separate job for each attachment, PostgreSQL wrote 3 KB of WAL for an
+ * attachment of one byte.
  */
 const TURN_MS = 250
 /**
@@ -196,8 +200,8 @@ export function createReadAttachments(
     if (next.getTime() > Date.now()) return await comeBack(next.getTime())
     const hadTurn = await turns.runInPlace(sharers, async () => {
       const untilMs = performance.now() + TURN_MS
-      // The job run gives back the attachments that it claimed but did not read. To keep these few, the job run claims
-      // at most twice as many attachments as it read the last time.
+      // The job run gives back the attachments that it took but did not read. To keep these few, the job run takes at
+      // most twice as many attachments as it read the last time.
       let limit = 1
       do {
         const count = await readSome(projectId, limit)
@@ -228,8 +232,7 @@ async function orLost(read: () => Promise<Buffer>, tries: number): Promise<Buffe
 }
 
 /**
- * Tells whether the service failed before it began to read the attachment, so that the error says nothing about the
- * attachment.
+ * Tells whether the service failed before it began to read the attachment, so that the attachment is not to blame.
  */
 const isOutage = (error: unknown): boolean =>
   error instanceof BlobsAwayError || (error instanceof ChildError && error.isUnstarted)

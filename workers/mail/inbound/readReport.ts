@@ -40,7 +40,8 @@ export function createReadReport(
       const mail = await findReportMail(pool, blobs, messageRow)
       if (mail === null) return
       const domain = domainOf(mail.from)
-      // The database column cannot store a malformed domain name of arbitrary length.
+      // A malformed domain name can be longer than the database column allows, so the code stores an empty name
+      // instead.
       const reporter = isDomain(domain) ? domain : ''
       const files = mail.files.filter((file) =>
         isReportFile({ ...file, size: file.content.length }),

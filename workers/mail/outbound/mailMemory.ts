@@ -1,8 +1,8 @@
 import { MemoryShares } from '../../../shared/fair/memoryShares.ts'
 
 /**
- * Sets the size in bytes up to which mails are not counted, because all job slots together hold only a few megabytes of
- * such mails.
+ * Sets the size in bytes up to which mails do not count toward the memory limit, because all job slots together hold
+ * only a few megabytes of such mails.
  */
 export const COUNTED_BYTES = 256 * 1024
 /**
@@ -10,15 +10,15 @@ export const COUNTED_BYTES = 256 * 1024
  * job needs the bytes until the last mail host has answered.
  */
 const TOTAL_BYTES = 256 * 1024 * 1024
-/** Sets the milliseconds after which a mail that got no memory asks again. */
+/** Sets the milliseconds after which the service retries a mail for which no memory was available. */
 const RETURN_MS = 1_000
 /**
- * Sets the milliseconds between two mails of one project that got no memory, so that the mails do not ask again at the
- * same moment.
+ * Sets the milliseconds between the retries of two mails of one project for which no memory was available, so that they
+ * do not ask for memory at the same moment.
  */
 const RETURN_SPACING_MS = 200
 
-/** Describes the answer to a mail that asks for memory. A mail that got no memory may ask again after `returnInMs`. */
+/** Tells whether a mail may use memory now. If it may not, the service retries the mail after `returnInMs`. */
 export type MemoryTurn =
   | { granted: true; leave: () => void }
   | { granted: false; returnInMs: number }
@@ -35,7 +35,7 @@ export class MailMemory {
     this.#shares = new MemoryShares(totalBytes)
   }
 
-  /** Asks for the memory of one mail of `bytes` bytes. */
+  /** Reserves memory for one mail of `bytes` bytes, if enough memory is available. */
   enter(projectId: string, bytes: number): MemoryTurn {
     if (bytes <= COUNTED_BYTES) return { granted: true, leave: () => {} }
     const leave = this.#shares.take(projectId, bytes)

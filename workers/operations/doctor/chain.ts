@@ -174,7 +174,7 @@ const receiptKeys = ({ config, database }: DoctorTools): Promise<Finding[]> =>
     {
       check: 'receipt key',
       run: async () => {
-        // In production, a missing key is already reported among the findings about the settings.
+        // In production, another check already reports a missing key among the findings about the settings.
         if (config.production && config.receiptSeeds === undefined) return []
         const seed = receiptSeeds(config)[0]?.seed
         if (database.pool === null || seed === undefined) return []

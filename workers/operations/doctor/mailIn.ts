@@ -138,7 +138,8 @@ const localHost = ({ host }: Config['smtp']): string =>
 /** Judges the certificate of the SMTP listener. */
 function judgeTls({ mailHostname, mtaSts }: Config, answered: Answering | undefined): Finding[] {
   if (answered === undefined) return []
-  // Senders of mail accept any certificate, unless an MTA-STS policy demands a valid one.
+  // Senders of mail accept any certificate, unless an MTA-STS policy demands a valid one. Therefore the certificate is
+  // judged strictly only under such a policy.
   const isDemanded = mtaSts === 'enforce'
   const offered = judgeStartTls(answered.extensions.includes('STARTTLS'), isDemanded)
   if (answered.certificate === null) return [offered]

@@ -140,8 +140,8 @@ function recordLooks(
   const { dns } = tools
   return [
     { check: `SPF of ${domain}`, run: () => spfOf(tools, domain, sending) },
-    // If the database does not answer, the DKIM keys are not known. An empty list of keys then does not prove that the
-    // domain has no DKIM keys.
+    // If the database does not answer, the list of DKIM keys is empty because the keys are not known. Such a list does
+    // not prove that the domain has no DKIM keys.
     ...(dkim.length === 0 && tools.database.pool !== null
       ? [{ check: `DKIM of ${domain}`, run: async () => missingDkim(domain) }]
       : []),
@@ -233,7 +233,7 @@ const psdOf = ({ records }: Walked): string => tagOf(records[0]!, 'psd').toLower
 /** Returns the organisational domain of the first name of a DNS tree walk (RFC 9989 §4.10.2). */
 function organisation(walked: readonly Walked[]): string {
   const [{ at: start } = { at: '' }] = walked
-  // A name with several DMARC records counts as a name without a DMARC record.
+  // The code ignores a name with several DMARC records, which counts as a name without a record.
   const valid = walked.filter(({ records }) => records.length === 1)
   const marked = valid.find((one) => psdOf(one) === 'n' || (psdOf(one) === 'y' && one.at !== start))
   if (marked === undefined) return valid.at(-1)?.at ?? start

@@ -18,7 +18,8 @@ const receiptSchema = z.object({
   blockHash: hex,
   gasUsed: quantity,
   effectiveGasPrice: quantity.optional(),
-  // Only Base reports `l1Fee`, which is the cost of storing the data of a transaction on Ethereum.
+  // Only Base reports `l1Fee`, which is the cost of storing the data of a transaction on Ethereum. On other chains, the
+  // field is absent.
   l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })

@@ -1,7 +1,7 @@
 import type { Task } from '../../queue/task.ts'
 import type { Till } from '../till.ts'
 
-/** Settles one claimed (stored) payment together with other payments that have a job at the same time. */
+/** Settles one stored payment together with other payments that have a job at the same time. */
 export const createSettlePayment =
   (till: Till): Task<'settle_payment'> =>
   ({ paymentId }) =>

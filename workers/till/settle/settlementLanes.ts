@@ -124,8 +124,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     const room = { grouped: mayGroup ? GROUP_MAX : 0, alone: ALONE_MAX - aloneInHand }
     const own = [...jobs.keys()].filter((id) => dropped.has(id))
     const { grouped, alone, next } = await takeFrom(chain, own, room, place)
-    // The mark moves only if this read of the waiting payments had room for a group. Otherwise the next read could skip
-    // payments that the next group needs.
+    // The mark at which the next read begins moves only if this read of the waiting payments had room for a group.
+    // Otherwise the next read could skip payments that the next group needs.
     if (mayGroup) place = next
     for (const id of [...grouped.taken, ...alone.taken]) dropped.delete(id)
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
@@ -244,8 +244,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   return {
     async settle(paymentId) {
-      // The payment's transaction may have reverted while the earlier settlement run was in progress. In this case, the
-      // job requests another settlement run.
+      // The code first waits for the end of a running settlement of this payment. If the payment's transaction reverted
+      // meanwhile, the job requests another settlement.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)

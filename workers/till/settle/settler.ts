@@ -1,6 +1,6 @@
 /**
- * Settles claimed (stored) payments: simulates, signs, stores and broadcasts their transactions. Afterwards, the
- * watcher (which polls the chain) follows these transactions on the chain.
+ * Settles stored payments: simulates, signs, stores and broadcasts their transactions. Afterwards, the watcher (which
+ * polls the chain) follows these transactions on the chain.
  */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'

@@ -32,9 +32,9 @@ const PAUSE_MAX_MS = 4_000
 const AGE_MAX_MS = 120_000
 
 /**
- * Simulates a payment authorization before the service claims it (stores it as a payment). Otherwise a stranger with a
- * random signature could occupy a nonce of somebody else’s wallet. The checks take turns by project, because anyone who
- * sends a payment header causes a check.
+ * Simulates a payment authorization before the service stores it as a payment. Otherwise a stranger with a random
+ * signature could occupy a nonce of somebody else’s wallet. The checks take turns by project, because anyone who sends
+ * a payment header causes a check.
  */
 export const createCheckPayment =
   ({ lanes }: Pick<PoolContext, 'lanes'>, { view }: Till): Task<'check_payment'> =>
@@ -63,7 +63,8 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   if (!isReady && !isDeployable(chain, claim)) {
     return refuseCheck(chain.pool, check.id, reasonWithoutCode)
   }
-  // A wallet contract that is already deployed needs no factory, even if the payment header names a factory.
+  // A wallet contract that is already deployed needs no factory. Therefore the code drops the factory that the payment
+  // header may name.
   const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
   const transfer = transferOf(judged)
   const suspension = await suspensionOf(chain, transfer)

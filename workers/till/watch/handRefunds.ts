@@ -18,13 +18,13 @@ import { noncesByLog, plainTransfers } from '../chain/transfer.ts'
 const BATCH_MAX = 50
 
 /**
- * Holds the row number of the claimed refund (which a seller says to have paid) at which the last poll ended. The
- * number 0 means that the next poll begins with the first claimed refund.
+ * Holds the row number of the hand-made refund at which the last poll ended. The number 0 means that the next poll
+ * begins with the first of these refunds.
  */
 export type ClaimMemory = { lastClaimRow: bigint }
 
 /**
- * Checks once all refunds that sellers claim to have paid by hand.
+ * Checks once all refunds that, according to the sellers, they have paid by hand.
  * @throws {RpcTrouble} if the chain node does not respond.
  */
 export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promise<void> {
@@ -38,8 +38,8 @@ export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promi
   )
   for (const [n, claim] of claims.entries()) {
     const receipt = receipts[n]
-    // A refund that a seller claims waits while the node cannot send the receipt of its transaction. All other claimed
-    // refunds go on.
+    // A refund that a seller says to have paid waits while the node cannot send the receipt of its transaction. All
+    // other such refunds go on.
     if (receipt !== undefined) await judge(chain, claim, receipt)
   }
 }

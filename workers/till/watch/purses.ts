@@ -138,7 +138,8 @@ async function tendOpen(
     live.map(({ transfer }) => transfer),
     chain.head.number,
   )
-  // A reorganisation can remove from the chain a cancellation that an earlier poll has seen.
+  // A reorganisation can remove from the chain a cancellation that an earlier poll has seen. The code then forgets this
+  // cancellation, so that the service sends it again.
   const uncancelled = live.filter(({ isCancelSeen }, n) => isCancelSeen && !atHead[n])
   await forgetCancels(
     chain.pool,

@@ -1,6 +1,6 @@
 /**
  * Finds out how a payment authorization was used. Any transaction may have settled it, or the payer may have cancelled
- * it, possibly before this service claimed (stored) the payment.
+ * it, possibly before this service stored the payment.
  */
 import type { Hex } from 'viem'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
@@ -17,7 +17,10 @@ import { RpcTrouble } from '../chain/rpc.ts'
 import { feeOf, readReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** Sets how many blocks before the claim (storing) of a payment the search for the use of its authorization begins. */
+/**
+ * Sets how many blocks before the moment at which the service stored a payment the search for the use of its
+ * authorization begins.
+ */
 const SEARCH_MARGIN = 5n
 /**
  * Limits the number of blocks in which the service searches for the earlier transaction that used a payment
@@ -26,16 +29,16 @@ const SEARCH_MARGIN = 5n
  */
 const NAMED_BLOCKS = 2_000n
 /**
- * Limits how far back the service searches for the use of an authorization. This search is needed if the node no longer
- * has the state at the claim (storing) of the payment. Each attempt searches the next NAMED_BLOCKS blocks, so that 500
- * attempts cover three weeks on Base.
+ * Limits how far back the service searches for the use of an authorization. This search is needed if the node has
+ * deleted the state of the block at which the service stored the payment. Each attempt searches the next NAMED_BLOCKS
+ * blocks, so that 500 attempts cover three weeks on Base.
  */
 const SEARCHES_MAX = 500
 
 /**
  * Settles a payment by any transaction that used its authorization, because anyone may call
- * `transferWithAuthorization`. If the authorization was used before this service claimed (stored) the payment, the
- * payment is refused, because the money paid for a different request.
+ * `transferWithAuthorization`. If the authorization was used before this service stored the payment, the payment is
+ * refused, because the money paid for a different request.
  * @throws {RpcTrouble} if the chain node does not respond. Nothing is decided about the payment in this case.
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
@@ -49,12 +52,12 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     from: claimHead - SEARCH_MARGIN,
     to: chain.head.number,
   })
-  // After a reorganisation, a transaction of this payment may be in a block before the claim (the storing of the
-  // payment). A transaction of anybody else in such a block paid for another request. This is true even if this service
-  // has also signed a transaction, because a chain node that lags behind may have let it sign.
+  // After a reorganisation, this payment's own transaction may be in a block that is older than the stored payment. A
+  // transaction of anybody else in such a block paid for another request. This is true even if this service has also
+  // signed a transaction, because a chain node that lags behind may have let it sign.
   const isOwn = event !== null && (await isTransactionOf(chain.pool, event.txHash, payment.id))
-  // Without the stored head block of the claim (the storing of the payment), only the time of the event's block tells
-  // whether the event came before the claim.
+  // If no head block was stored together with the payment, only the time of the event's block tells whether the event
+  // came before the payment.
   const needsEvent = isOwn || (payment.txHash !== null && payment.claimHead === null)
   const wasUsed = needsEvent ? false : (early ?? (await wasUsedAt(chain, payment, claimHead)))
   if (event === null) {
@@ -101,17 +104,17 @@ async function wasUsedAt(
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
-    // The chain node no longer has the state of the block at which the payment was claimed (stored), so the events of
-    // the token contract must decide.
+    // The chain node has deleted the state of the block at which the service stored the payment, so the events of the
+    // token contract must decide.
     if (error instanceof RpcTrouble) return 'unknown'
     throw error
   }
 }
 
 /**
- * Searches blocks before the claim (storing) of a payment for the transaction that used its authorization. Each attempt
+ * Searches the blocks before the service stored a payment for the transaction that used its authorization. Each attempt
  * searches the newest part again and one older part. Only an event in these blocks proves that the authorization was
- * used before, because a node may lack an event after the claim.
+ * used before, because a node may lack a later event.
  */
 async function findLongAgo(
   chain: KnownChain,
@@ -136,9 +139,9 @@ async function findEvent(
 }
 
 /**
- * Tells whether a block is older than the claim (storing) of a payment by this service. The head block that was stored
- * with the claim can lag behind the real head of the chain. In this case the time of the block, in whole seconds, is
- * compared with the time of the claim.
+ * Tells whether a block is older than the moment at which this service stored a payment. The head block that was stored
+ * with the payment can lag behind the real head of the chain. In this case the time of the block, in whole seconds, is
+ * compared with the time of the payment.
  */
 async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
   if (payment.claimHead !== null && number <= payment.claimHead) return true
@@ -148,9 +151,9 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 }
 
 /**
- * Returns the hash of the transaction that used a payment authorization before this service claimed (stored) the
- * payment. Returns `null` if no such transaction is found. After a restore from a backup, this service itself may have
- * sent a transaction that the backup does not contain.
+ * Returns the hash of the transaction that used a payment authorization before this service stored the payment. Returns
+ * `null` if no such transaction is found. After a restore from a backup, this service itself may have sent a
+ * transaction that the backup does not contain.
  */
 async function findEarlier(
   chain: KnownChain,

@@ -180,8 +180,8 @@ async function attempt(
         await report(outcomesOfSuccess(to, answer.refused))
         continue
       }
-      // A mail host that demands TLS answers the plain MAIL command, which follows a failed TLS handshake, with a
-      // refusal.
+      // After a failed TLS handshake, the service sends MAIL without TLS. A mail host that demands TLS then refuses the
+      // command with a 5xx reply, which counts as a transient failure here.
       const { command, responseCode = 0 } = answer.failure
       const isForLackOfTls = options.plain && command === 'MAIL FROM' && responseCode >= 500
       const failure = isForLackOfTls ? asTransient(answer.failure) : answer.failure

@@ -37,8 +37,8 @@ function readCertificates(file: string) {
   try {
     const pins = texts.map((one) => new X509Certificate(one).fingerprint256)
     if (pins.length === 0) throw new Error('no certificate')
-    // If SMTP_RELAY_CA_FILE contains the certificate of the SMTP relay itself, the host name in the certificate does
-    // not matter.
+    // If SMTP_RELAY_CA_FILE contains the certificate of the SMTP relay itself, the service trusts it whatever host name
+    // the certificate has.
     const check = (host: string, peer: PeerCertificate) =>
       pins.includes(peer.fingerprint256) ? undefined : checkServerIdentity(host, peer)
     return { texts, check }
@@ -56,7 +56,8 @@ const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOS
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
   const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''
   const said = failure.response ?? failure.message
-  // An SMTP reply to a message is about the message and not about TLS, for example `554 gift certificates are refused`.
+  // The word "certificate" counts only in an error without an SMTP reply, because a reply such as `554 gift
+  // certificates are refused` is about the message and not about TLS.
   const namesCertificate = failure.response === undefined && /certificate/i.test(said)
   const isUntrusted =
     UNTRUSTED.test(failure.code ?? '') || UNTRUSTED.test(cause) || namesCertificate

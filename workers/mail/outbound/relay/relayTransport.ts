@@ -54,8 +54,8 @@ export function relayOptions(settings: RelaySettings, ownName: string) {
       ? {}
       : {
           auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) },
-          // If a smarthost does not offer AUTH for a while, a mail without login would be refused for good. Therefore
-          // the login is required.
+          // A smarthost without a login may refuse a mail for good. Because a login is required, the mail instead waits
+          // while the smarthost does not offer AUTH.
           forceAuth: true,
         }),
     disableFileAccess: true,
@@ -106,7 +106,7 @@ export function createRelayTransport(
   }
   const deliver = async ({ from, to }: Envelope, raw: Buffer): Promise<Delivery> => {
     try {
-      // Only mail of the service itself has the null reverse-path (RFC 5321 §4.5.5).
+      // Mail of the service itself has the null reverse-path (RFC 5321 §4.5.5), and no other mail has it.
       const mailer = from === '' ? ofService : ofProjects
       const info = await mailer.send({ envelope: { from, to: [to] }, raw })
       const refused = (info as { rejectedErrors?: SmtpFailure['rejectedErrors'] }).rejectedErrors
