@@ -5,8 +5,8 @@ import pg from 'pg'
  * `application_name` and `options` from the URL, because the database driver would prefer them to the caller's values.
  * The connection's name would then not show whether a worker pool is alive, and no statement would have a time limit.
  * Other options of the URL stay, such as a search path.
- * @param settings holds options of the service, such as `-c statement_timeout=1000`. They take precedence over the
- * options in the URL.
+ * @param settings holds PostgreSQL options that the service sets, such as `-c statement_timeout=1000`. They take
+ * precedence over the options in the database URL.
  */
 export function connectionTo(databaseUrl: string, name: string, settings = '') {
   const url = new URL(databaseUrl)

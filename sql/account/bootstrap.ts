@@ -93,7 +93,8 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
 const FIRST_NAMES_MAX = 1_000
 
 async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {
-  // A revoked API key stays revoked, even if a file or an environment variable still holds the key.
+  // The function never stores a known API key again, so that a revoked key stays revoked even if a file or an
+  // environment variable still holds it.
   if (await isKnownKey(pool, key)) return
   for (let n = 1; n <= FIRST_NAMES_MAX; n++) {
     try {

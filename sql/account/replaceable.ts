@@ -15,7 +15,7 @@ const IDLE_AFTER = '1 hour'
  * different rows.
  * @param of.id is the column that identifies a row.
  * @param of.since is the column with the time of a row.
- * @param of.where selects the rows that anybody can fill.
+ * @param of.where selects the rows that anybody can create.
  * @param of.over selects the rows that nobody needs any more. They are replaced first. By default there are none.
  * @param of.idle selects the rows that may be replaced although no network has many rows. By default these are the rows
  * older than IDLE_AFTER.

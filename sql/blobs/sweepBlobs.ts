@@ -8,7 +8,7 @@ import { type Pool, transaction } from '../db.ts'
 export const IDLE_MAX_S = 3_600
 /**
  * Writes SQL that computes when the oldest open database snapshot began. An export or a dump with an old snapshot still
- * sees deleted messages, and reads their objects.
+ * sees deleted messages and reads their objects, so these objects must stay.
  */
 const OLDEST_SNAPSHOT = `(
   select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`
@@ -28,7 +28,8 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
        order by idle_since limit ${BATCH} for update skip locked`,
       [idleS],
     )
-    // Only an SQL statement after the locks sees every reference to the objects that was committed before these locks.
+    // The check is a separate SQL statement after the locks, because only such a statement sees every reference to the
+    // objects that was committed before the locks.
     await db.query(
       `with idle as (select unnest($1::bytea[]) as hash), named as (
          update blobs b set idle_since = null from idle where b.hash = idle.hash and (

@@ -5,10 +5,9 @@ import { addPayloadsFrom } from '../queue/jobs.ts'
 export type AttemptResult = {
   deliveryId: string
   /**
-   * Holds the number of the delivery attempt, which continues to grow after replays. The result is recorded if the
-   * delivery has had exactly `attempt - 1` attempts before. A replay during an open attempt makes a second request with
-   * the same number. If this second request succeeds, its result is recorded too, provided that it came after the last
-   * replay of an ended delivery.
+   * Holds the number of the delivery attempt, which continues to grow after replays. A result is recorded only for the
+   * next attempt of the delivery, number `attempt`. After a replay during an open attempt, two requests have the same
+   * number. The second one is recorded too if it succeeds and came after the last replay of an ended delivery.
    */
   attempt: number
   /**

@@ -52,7 +52,8 @@ export async function backUpCluster({
   const client = singleConnection({ connectionString: url, application_name: 'purser backup' })
   await client.connect()
   try {
-    // With the replication slot, PostgreSQL keeps the WAL for the backup until the database connection ends.
+    // Because of the replication slot, PostgreSQL keeps the WAL that the backup needs until the database connection
+    // ends.
     await client.query('select pg_create_physical_replication_slot($1, true, true)', [
       `purser_backup_${process.pid}`,
     ])

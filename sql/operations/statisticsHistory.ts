@@ -139,7 +139,7 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    // The zeros of `NO_JOBS` stand for worker pools that are missing in statistics of an earlier release.
+    // Statistics of an earlier release may lack some worker pools, so the zeros of `NO_JOBS` stand for these pools.
     jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }

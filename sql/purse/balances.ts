@@ -6,8 +6,8 @@ import { isHere } from '../till/watch/chainStatus.ts'
 import { queuePayouts } from './payout.ts'
 
 /**
- * Limits the age of the known balance of a purse with open payments, or of a new purse without money. IDLE_AGE applies
- * to all other purses. When a known balance is older, the service reads it again.
+ * Sets the maximum age of the known balance of a purse with open payments, and of a new purse without money. IDLE_AGE
+ * is the maximum age for all other purses. The service reads an older balance again.
  */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'

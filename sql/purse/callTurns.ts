@@ -48,8 +48,8 @@ export const callsInTurn = ({
 }
 
 /**
- * Records that no gas wallet could send calls that the service has taken. The wait before the next sending then does
- * not become longer.
+ * Records that no gas wallet could send calls that the service has taken, so that the wait before the next sending does
+ * not grow.
  */
 export async function recordUnsentCalls(db: Queryable, ids: readonly string[]): Promise<void> {
   await db.query(

@@ -9,8 +9,8 @@ import { TODAY } from '../till/settle/settlementBudgets.ts'
 export const GAS_OF_CALL = 80_000n
 
 /**
- * Holds the daily gas by which a transfer out of a purse is refused. A null limit means that the service sets no limit.
- * The word `exempt` marks a transfer of the operator, which no limit refuses.
+ * Holds the daily gas above which the service refuses a transfer out of a purse. A null limit means that the service
+ * sets no limit. The word `exempt` marks a transfer of the operator, which no limit refuses.
  */
 export type GasLimit = { dailyGas: number | null } | 'exempt'
 

@@ -101,7 +101,8 @@ export async function findNewestOpen(
   network: string,
   { after, limit }: { after: string; limit: number },
 ): Promise<{ open: Open[]; lastProject: string }> {
-  // A project whose open payments are all on other chains has a row without a payment.
+  // A project whose open payments are all on other chains has a row without a payment, which names the project as the
+  // last one of the poll.
   const { rows } = await db.query<(OpenRow | { row: null }) & { last_project: string }>({
     name: 'find-newest-open-purchases',
     text: `

@@ -14,7 +14,7 @@ export type NewJob<Name extends TaskName = TaskName> = {
   runAt?: Date
   /** Holds the priority of the job. Jobs with the lowest priority number run first. The default priority is 0. */
   priority?: number
-  /** Tells whether a waiting job with the same key keeps its run time if the new job has a later one. */
+  /** Tells whether a waiting job with the same key keeps its run time, if the new job would run later. */
   keepsTime?: boolean
 }
 

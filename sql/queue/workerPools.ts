@@ -57,7 +57,7 @@ export async function registerPool(options: {
     query_timeout: ANSWER_TIMEOUT_MS,
   })
   // If the registration fails before the worker pool holds the advisory lock, `registerPool` throws. If the database
-  // connection fails later, `registerPool` calls onLost once.
+  // connection fails later, `registerPool` calls `onLost` once instead.
   let state: 'starting' | 'held' | 'over' = 'starting'
   let heartbeat: ReturnType<typeof setInterval> | undefined
   const lost = (error: Error) => {

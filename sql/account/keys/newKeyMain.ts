@@ -38,7 +38,7 @@ function readArguments(): { platform?: string; project?: string } {
     const [name, ...more] = Object.values(values)
     if (name !== undefined && more.length === 0 && NAME.test(name)) return values
   } catch {
-    // The command line has an unknown option.
+    // The command line has an unknown option, so the command shows its usage.
   }
   throw new ConfigError(USAGE)
 }

@@ -10,8 +10,7 @@ import type { Queryable } from '../../db.ts'
 import { countRequests, rateWindowUpsert, type Usage } from './rateWindows.ts'
 
 /**
- * Frees the place of a redeem call (its unit of the limit of new payments), unless its minute is over. This minute ends
- * at `resetsAt`.
+ * Takes a redeem call out of the limit of new payments, unless its minute is over. This minute ends at `resetsAt`.
  */
 export async function freePlace(db: Queryable, projectId: string, resetsAt: Date): Promise<void> {
   await db.query({
@@ -29,8 +28,8 @@ export async function freePlace(db: Queryable, projectId: string, resetsAt: Date
  * the call ends at `resetsAt`. After this minute, the call needs no freed place, because the new minute has its own
  * places. A call that gets no place changes nothing. Therefore a burst of such calls leaves the freed places for later
  * payments.
- * @returns the number of freed places (units of the limit) that remain in the minute. Null means that the call got no
- * place.
+ * @returns the number of freed places (units of the limit of new payments) that remain in the minute. Null means that
+ * the call got no place.
  */
 export async function takePlace(
   db: Queryable,

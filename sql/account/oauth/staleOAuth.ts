@@ -21,7 +21,7 @@ export const STALE_OAUTH: readonly ((db: Queryable) => Promise<void>)[] = [
     deleteInBatches(
       db,
       'oauth_tokens',
-      // With the array, PostgreSQL looks the tokens up by their grants, and does not read all tokens.
+      // With the array, PostgreSQL finds the tokens by their grants. Otherwise it would read all tokens.
       `grant_id = any (array(select id from oauth_grants where ${endedBefore('0')}))`,
     ),
   (db) =>

@@ -75,7 +75,8 @@ export async function beginCompanySignIn(
          delete from company_sign_ins where $3::text is null and (select is_full from full_up) and id = (
            ${replaceable('company_sign_ins', {
              since: 'expires_at',
-             // If too many sign-ins are in progress, only the replacement of a sign-in in progress makes room.
+             // If too many sign-ins are in progress, the new sign-in must replace one of these, because only this makes
+             // room.
              where: `person_id is null and (not (select is_busy from busy) or (${UNDER_WAY}))`,
              over: `state = 'failed' or expires_at <= clock_timestamp()`,
              idle: `expires_at < clock_timestamp() + interval '${MINUTES - PROTECTED_MINUTES} minutes'`,

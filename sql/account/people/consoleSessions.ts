@@ -18,8 +18,8 @@ const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
  * Returns the stored hash of a sign-in link's token or of a console session's secret. For the first operator, the hash
- * has the same form as in release 0.2, so that an upgrade signs nobody out. For all other people, the form differs. A
- * process of release 0.2 knows no roles and would treat every person as an operator.
+ * has the same form as in release 0.2, so that an upgrade signs nobody out. For all other people, the form differs,
+ * because a process of release 0.2 knows no roles and would treat every person as an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
@@ -66,7 +66,8 @@ export async function storeSignInLink(
     email,
   }: { token: string; personId: string; browserHash: Buffer | null; email: string | null },
 ): Promise<void> {
-  // A simultaneous change of the email address waits for the lock on the person. It then deletes this sign-in link.
+  // A simultaneous change of the email address waits for this lock on the person's row. It then deletes the sign-in
+  // link, which goes to the old address.
   await db.query(
     `insert into console_links (token_hash, person_id, browser_hash, expires_at)
      select $1, pe.id, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes' from people pe

@@ -21,8 +21,8 @@ const REQUESTS_MAX = 20_000
 const RETRY_SECONDS = 30
 
 /**
- * Selects the oldest request if it is older than ten minutes. The query must not depend on the people. Otherwise the
- * time of the response would tell whether an address belongs to a person.
+ * Selects the oldest request if it is older than ten minutes. The query does not read the table of people, because
+ * otherwise the response time would reveal whether an address belongs to a person.
  */
 const REPLACEABLE = `
   select id from sign_in_mails

@@ -52,8 +52,8 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // PostgreSQL ends a transaction that stays idle too long, and closes its connection, so that the rollback then
-    // fails.
+    // PostgreSQL ends a transaction that stays idle too long, and closes its connection. The rollback then fails, and
+    // the code makes the pool drop the connection.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,

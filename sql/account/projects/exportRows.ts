@@ -19,7 +19,9 @@ const columns = ({ fields }: Section): string =>
     .map(([name, expression]) => `${expression} as "${name}"`)
     .join(', ')
 
-/** Maps each SQL type to a value that is smaller than the value of every row. */
+/**
+ * Maps each SQL type to a value that sorts before the value of every row, so that the first page can begin after it.
+ */
 const FIRST: Record<Order[string], string> = {
   timestamptz: '-infinity',
   bigint: '0',

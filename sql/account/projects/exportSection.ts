@@ -1,6 +1,6 @@
 /** Describes which rows and columns a section of a project's export contains. */
 
-/** Maps SQL expressions to their SQL types. Together, their values differ for each row of a section. */
+/** Maps SQL expressions to their SQL types. Together, the values of the expressions identify one row of a section. */
 export type Order = Readonly<Record<string, 'timestamptz' | 'bigint' | 'bytea' | 'text'>>
 
 /** Orders the rows of a section by a time, and rows of the same time by their row number. */

@@ -42,8 +42,8 @@ export function requeueLostApprovals(pool: Pool): Promise<number> {
            or a.kind = 'mail' and a.announced_at is null and ${hasNoJob("'announce_approval:' || a.id")})
        limit ${LOST_BATCH} for no key update of a skip locked`,
     )
-    // Another process may have queued the jobs again since the first statement began, and a second job would send the
-    // notices twice.
+    // The code looks for the jobs once more, because another process may have queued them since the first statement
+    // began, and a second job would send the notices twice.
     const { rows: lost } = await db.query<{
       task: 'announce_approval' | 'expire_approval'
       id: string

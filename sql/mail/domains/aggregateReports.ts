@@ -96,7 +96,7 @@ const REPORTERS_MAX = 5
 
 /**
  * Sums up the aggregate reports with a proven sender from the last `days` days.
- * @returns the sums of these reports. The field `unproven` counts the reports with an unproven sender, which no other
+ * @returns the sums of the reports with a proven sender. The field `unproven` counts the other reports, which no other
  * sum includes.
  */
 export async function sumReports(

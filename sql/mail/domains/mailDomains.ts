@@ -158,15 +158,15 @@ export async function listMailDomains(
 /**
  * Records the result of a mail domain's check and queues the next check. If another check has recorded its result since
  * `checkedBefore`, nobody knows which result is newer. The function then records nothing and queues a new check.
- * @returns false if the function recorded nothing. It also records nothing if somebody removed the mail domain during
- * the check, or has added it again.
+ * @returns false if the function recorded nothing. This is also the case if somebody removed the mail domain during the
+ * check, or removed it and added it again.
  */
 export async function recordCheck(
   pool: Pool,
   check: {
     domain: string
     token: string
-    /** Holds the time of the last recorded check when this check began. */
+    /** Holds the time of the last recorded check, as it was when the present check began. */
     checkedBefore: Date | null
     status: DomainStatus
     findings: Findings
@@ -201,7 +201,8 @@ export async function recordCheck(
  */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {
-    // The row lock on the mail domain waits for a concurrent `createProject` with an address in this domain.
+    // With this row lock, the deletion waits for a concurrent `createProject` with an address in this domain, and then
+    // sees its project.
     const locked = await db.query('select from mail_domains where domain = $1 for update', [domain])
     if (locked.rowCount === 0) return false
     const used = await db.query(

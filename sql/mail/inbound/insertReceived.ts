@@ -40,8 +40,8 @@ export type ReceivedMessage = {
 
 /**
  * Stores received messages. The parameter $1 holds the records of the messages in order. The parameter $2 holds the
- * text, HTML and extracted text of all messages in one byte string. JSON would have to escape megabytes of text. The
- * parameter $3 holds the search vectors.
+ * text, HTML and extracted text of all messages in one byte string, because JSON would have to escape megabytes of
+ * text. The parameter $3 holds the search vectors.
  */
 const INSERT_RECEIVED = `
   with given as (

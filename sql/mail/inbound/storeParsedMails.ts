@@ -183,7 +183,8 @@ async function findRelated(
   db: Queryable,
   wave: readonly AuthenticatedMail[],
 ): Promise<Map<number, Known>> {
-  // A bounce joins the thread of the returned message, even if the bounce has no References.
+  // The identifiers of a bounce begin with those of the returned message, so that the bounce joins its thread even
+  // without References.
   const named = wave.flatMap(({ mail }, n) =>
     [...returnedIds(mail), ...ancestors(mail.links), mail.links.messageId].map((id) => ({ n, id })),
   )
@@ -325,8 +326,8 @@ async function freeMessageId(
   taken: Set<string>,
 ): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // After 8 tries, the function uses a random number for the Message-ID. With consecutive numbers only, thousands of
-    // mails with the same Message-ID would need thousands of tries each.
+    // After 8 tries with consecutive numbers, the function uses a random number for the Message-ID. Otherwise thousands
+    // of mails with the same Message-ID would need thousands of tries each.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     if (taken.has(`${projectId} ${candidate}`)) continue

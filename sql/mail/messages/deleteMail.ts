@@ -43,7 +43,8 @@ export async function deleteThread(
 ): Promise<boolean> {
   let end = await deleteSeen(pool, projectId, threadId)
   const wasFound = end !== 'no thread'
-  // A reply can join the thread until the deletion has locked it. The next call of `deleteSeen` deletes such a reply.
+  // A reply can join the thread until the deletion has locked it. Therefore the code calls `deleteSeen` again until no
+  // message is left.
   while (end === 'rest') end = await deleteSeen(pool, projectId, threadId)
   return wasFound
 }

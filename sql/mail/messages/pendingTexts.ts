@@ -165,8 +165,8 @@ export async function returnTry(db: Queryable, projectId: string, claim: string)
 }
 
 /**
- * Limits how many attachments {@link nextTextAt} reads. A project's job reads far fewer at once, so at least one of
- * these attachments is free.
+ * Limits how many attachments {@link nextTextAt} reads. The running jobs of a project read far fewer at once, so at
+ * least one of these attachments is not being read by any job.
  */
 const LOOKED_AT_MAX = 1_000
 const PENDING = `from attachment_texts x join messages m on m.row = x.message_row

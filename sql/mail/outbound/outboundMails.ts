@@ -48,7 +48,10 @@ export type OutboundMail = OutboundContent & {
   later: (Omit<DueRecipient, 'suppressed'> & { at: Date })[]
   /** Lists those recipient domains that are verified mail domains of this service. */
   ownDomains: string[]
-  /** Lists those recipient domains that were verified mail domains of this service, and have failed since. */
+  /**
+   * Lists those recipient domains that were verified mail domains of this service, and whose verification has failed
+   * since.
+   */
   failedDomains: string[]
   /** Holds the number of bytes that the mail counts in the storage of its project. */
   storedBytes: number

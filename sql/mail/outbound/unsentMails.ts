@@ -74,7 +74,8 @@ export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[])
   )
   for (const { project_id: projectId, own_event: change } of changes) {
     if (await undoOwnEvent(db, projectId, change)) continue
-    // A later unsent mail has changed the event again, so the end of that mail must not bring this change back.
+    // A later unsent mail has changed the event again, and stores the state before its own change. The code replaces
+    // this stored state, so that the end of the later mail does not bring the present change back.
     await db.query(
       `update outbound_mails o set own_event = jsonb_set(o.own_event, '{before}', $4::jsonb) from messages m
        where o.project_id = $1 and o.own_event is not null and o.own_event ->> 'uid' = $2
@@ -82,7 +83,8 @@ export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[])
          and m.row = o.message_row and m.delivery_status in ('scheduled', 'held')`,
       [projectId, change.uid, change.sequence, JSON.stringify(change.before)],
     )
-    // The statement above waits while another transaction ends the later mail. The change is then the newest one.
+    // The statement above may have waited for another transaction that ended the later mail. The present change is then
+    // the newest one, so the code tries again to take it back.
     await undoOwnEvent(db, projectId, change)
   }
 }

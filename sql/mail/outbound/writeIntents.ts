@@ -18,7 +18,7 @@ export const SUPPRESSED = 'suppressed: an earlier mail to this address came back
 
 /**
  * Parses the send intents (API requests to send or reply) from the SQL parameter. The SQL parameter $9 is the time at
- * which the service accepts the send intents (API requests to send or reply).
+ * which the service accepts them.
  */
 const GIVEN = `
   given as (

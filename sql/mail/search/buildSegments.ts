@@ -156,7 +156,7 @@ async function blocksOfLeaf(
 /**
  * Returns the sixteen oldest neighbouring search segments of the same size, which the service then merges into one
  * segment.
- * @returns null if no size has sixteen segments.
+ * @returns null if there are no sixteen neighbouring search segments of the same size.
  */
 export function neighboursToMerge<Range extends LeafRange>(
   segments: readonly Range[],

@@ -21,8 +21,8 @@ import {
 } from './segments.ts'
 
 /**
- * Holds messages that may match a search. The field `boundMs` limits the times of all messages in later batches. In the
- * last batch, it is infinite.
+ * Holds messages that may match a search. In the sort order of the search, no message of a later batch comes before the
+ * time `boundMs`. In the last batch, `boundMs` is infinite.
  */
 export type CandidateBatch = { rows: string[]; boundMs: number }
 
@@ -50,8 +50,8 @@ const PENDING_AT_ONCE = 256
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**
- * Sets how many leaves (groups of messages) of search segments a later read of a search takes at most. The first read
- * takes at most as many as the largest segment may have. A later read takes up to four times as many.
+ * Sets the maximum number of leaves (groups of messages) that a later read of a search takes from the search segments:
+ * four times as many as the largest segment may have. The first read takes at most as many as the largest segment.
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
@@ -109,8 +109,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // The first batch of candidates has no messages. It gives only the time limit of all search segments. With this
-  // limit, a page of pending messages that are newer than all segments is complete at once.
+  // The first batch of candidates has no messages. Its `boundMs` tells where the messages of all search segments begin
+  // in the sort order. Therefore a page of pending messages that are newer than all segments is complete at once.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX

@@ -82,7 +82,7 @@ const FIRST = {
   invited: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and invites is not null and ${CARRIES} and ${MATCHES}`,
-  // PostgreSQL uses the index attachment_texts_ready for the query `read`.
+  // The condition on `state` lets PostgreSQL use the partial index attachment_texts_ready for the query `read`.
   read: `
     select distinct ${COLUMNS} from attachment_texts x join messages on row = x.message_row
     where x.project_id = $1 and x.state = 'ready'

@@ -15,8 +15,8 @@ import type { Queryable } from '../../db.ts'
  */
 export const MERGED_SEGMENTS = 16
 /**
- * Sets the maximum number of leaves (groups of messages) of the largest search segment. The largest search segment has
- * 256 leaves (groups of messages) with 61,440 messages.
+ * Sets the maximum number of leaves (groups of messages) of the largest search segment. A segment with 256 leaves has
+ * 61,440 messages.
  */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 

@@ -21,8 +21,8 @@ export type PurchaseState =
   | 'unknown'
 
 /**
- * Describes the state of the money that a purchase has reserved. The database migration explains the words `open`,
- * `spent` and `released`.
+ * Describes the state of the money that a purchase has reserved. The money is `open` after the signature, `spent` after
+ * the settlement on the chain, and `released` when no block can settle the payment any more.
  */
 type MoneyState = 'open' | 'spent' | 'released'
 

@@ -253,8 +253,8 @@ export async function lockPurse(db: Client, projectId: string): Promise<LockedPu
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // A separate SQL statement reads the sums of the purse after the transaction has got the lock. It sees the payments
-  // of the transaction that held the lock before.
+  // A separate SQL statement reads the sums of the purse after the transaction has got the lock, so that it sees the
+  // payments of the transaction that held the lock before.
   const { rows } = await db.query<{
     address: string
     frozen: boolean

@@ -210,7 +210,7 @@ export async function listRefunds(db: Queryable, paymentId: string): Promise<Ref
     txHash: row.tx_hash,
     isFinal: row.final_at !== null,
     reason: row.reason,
-    // If a reorganisation has removed the transfer of a refund from the chain, the refund does not show its receipt.
+    // A reorganisation may have removed the transfer of a refund from the chain. The refund then shows no receipt.
     receipt: row.state === 'spent' ? row.receipt : null,
   }))
 }

@@ -49,7 +49,7 @@ export type DiscoveryFilter = {
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
 // Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. What a
-// payer claims has no effect on this list. If the 402 response of an endpoint names only payTo addresses of other
+// payer says has no effect on this list. If the 402 response of an endpoint names only payTo addresses of other
 // sellers, the endpoint belongs to another seller. For an MCP tool, and for an endpoint that an earlier version
 // checked, no payTo addresses are stored.
 const LISTED = `

@@ -48,8 +48,8 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
 }
 
 /**
- * Marks an endpoint of an MCP tool as verified at once. For an endpoint with a URL, the function queues a check in the
- * caller's transaction.
+ * Marks an endpoint of an MCP tool as verified at once, because it has no URL to check. For an endpoint with a URL, the
+ * function queues a check in the caller's transaction.
  */
 export async function checkEndpoint(
   db: Queryable,

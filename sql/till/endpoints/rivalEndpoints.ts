@@ -1,8 +1,8 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes the SQL condition that another project sells a resource: a rival project has proved it, or the 402 response that
- * the given project shows names only others.
+ * Writes the SQL condition that another project sells a resource. Either a verified endpoint of a rival project proves
+ * this, or the 402 response of the given project's own endpoint names only payees of others.
  *
  * @param projectId is an SQL expression for the given project. The parameter `matchKey` is an SQL expression for the
  * resource.

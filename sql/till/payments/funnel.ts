@@ -49,15 +49,15 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
 
 /**
  * Holds one row of the statistics: the counts of the steps from x402 challenges to settled payments. A payment counts
- * on the day on which the service claimed (stored) it.
+ * on the day on which the service stored it.
  */
 export type FunnelSums = {
   challenges: number
-  /** Counts the payment attempts that the service refused before it claimed (stored) a payment. */
+  /** Counts the payment attempts that the service refused before it stored a payment. */
   refused: number
   /**
-   * Counts the payments that the service claimed (stored for settlement). It claims a payment only if the signature is
-   * valid and the payer's balance is sufficient.
+   * Counts the payments that the service stored for settlement. It stores a payment only if the signature is valid and
+   * the payer's balance is sufficient.
    */
   claimed: number
   settled: number

@@ -12,14 +12,14 @@ import {
 import { findClaim } from './payments.ts'
 
 /**
- * Describes a check that compares a payment authorization with the chain. After the check, the service either claims
- * the authorization (stores it as a payment) or only reports the result.
+ * Describes a check that compares a payment authorization with the chain. After the check, the service either stores
+ * the authorization as a payment or only reports the result.
  */
 export type NewCheck = {
   /** Holds the id of the payment check, from `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Tells whether the service claims the authorization (stores it as a payment) after the check has passed. */
+  /** Tells whether the service stores the authorization as a payment after the check has passed. */
   claims: boolean
   /**
    * Holds the reason for a refusal if the payer's address has no contract code. Null means that the service has
@@ -33,8 +33,7 @@ export type Check = Omit<NewCheck, 'claim'> & {
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
   /**
-   * Holds the id of the payment that has claimed the authorization (the stored payment with this authorization). This
-   * payment may be older than the check.
+   * Holds the id of the stored payment with this authorization, which may be older than the check.
    */
   paymentId: string | null
   /** Holds the milliseconds since the check was stored, by the clock of the database. */
@@ -109,7 +108,7 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
 
 /**
  * Ends a payment check whose result is that the chain accepts the payment. If `claims` is true and the project's daily
- * limits allow another payment, the function claims the authorization (stores it as a payment).
+ * limits allow another payment, the function stores the authorization as a payment.
  */
 export async function passCheck(
   pool: Pool,
@@ -120,8 +119,8 @@ export async function passCheck(
     await pass(pool, check, limits)
   } catch (error) {
     if (!isBudgetRace(error)) throw error
-    // The first attempt to claim the authorization (store it as a payment) may fail because a concurrent claim has used
-    // up the project's daily limit. The second attempt then finds that the limit is reached.
+    // The first attempt to store the payment may fail because a concurrent payment has used up the project's daily
+    // limit. The second attempt then finds that the limit is reached.
     await pass(pool, check, limits)
   }
 }

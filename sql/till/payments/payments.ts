@@ -116,7 +116,7 @@ const SELECT_PAYMENT = `
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
-/** Returns the transfer of a payment row or of a stored claim (the data of a payment). */
+/** Returns the transfer of a payment row, or of the data from which the service stores a payment. */
 export const transferOf = (row: TransferRow): Transfer => ({
   asset: row.asset,
   payer: row.payer,
@@ -192,8 +192,8 @@ export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: s
 type NamedPayment = { projectId: string; paymentIdentifier: string }
 
 /**
- * Finds the payment that has claimed (used) an authorization, in any project.
- * @returns null if no payment has claimed the authorization.
+ * Finds the payment that was stored for an authorization, in any project.
+ * @returns null if no payment is stored for the authorization.
  */
 export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment | null> {
   const { rows } = await db.query<PaymentRow>({

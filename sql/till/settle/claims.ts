@@ -11,7 +11,7 @@ import {
   type SettlementLimits,
 } from './settlementBudgets.ts'
 
-/** Describes a payment authorization that the service is about to claim (to store as a payment). */
+/** Describes a payment authorization that the service is about to store as a payment. */
 export type NewClaim = Transfer & {
   /** Holds the id of the new payment, from `newPaymentId`. */
   id: string
@@ -37,13 +37,15 @@ export type NewClaim = Transfer & {
    */
   paymentIdentifier: string | null
   /**
-   * Holds the trace context (traceparent) of the request that claims (stores) the payment, so that the claim belongs to
-   * the same trace. If `traceparent` is absent or null, the claim belongs to no trace.
+   * Holds the trace context (traceparent) of the request that stores the payment, so that the SQL statement belongs to
+   * the same trace. If `traceparent` is absent or null, it belongs to no trace.
    */
   traceparent?: string | null
 }
 
-/** Converts a claim (a payment authorization to store as a payment) to JSON, in which numbers are decimal strings. */
+/**
+ * Converts a payment authorization that the service is about to store to JSON, in which numbers are decimal strings.
+ */
 export const claimRecord = (claim: NewClaim) => ({
   id: claim.id,
   project_id: claim.projectId,
@@ -73,7 +75,7 @@ export type ClaimRecord = ReturnType<typeof claimRecord>
 
 /**
  * Locks the names that payers gave to payments. Two unique indexes together decide whether a payment with a name can be
- * stored. All batches of claims lock the names in the same order, so that two batches cannot deadlock.
+ * stored. All batches of new payments lock the names in the same order, so that two batches cannot deadlock.
  */
 const LOCK_NAMES = `
   select pg_advisory_xact_lock(n.name) from (
@@ -110,12 +112,12 @@ const CLAIM = `
   select c.id from claimed c cross join jobs`
 
 /**
- * Claims payment authorizations (stores them as payments), and queues their settlement. Concurrent claims of one
- * authorization create only one payment, even with different forms of the same signature. One SQL statement stores all
- * claims without a name.
- * @returns a boolean for each claim, in the order of the claims. True means that the function has claimed the
- * authorization. False means that another payment already has the authorization or the name, or that the project is
- * deleted or has reached its daily limit.
+ * Stores payment authorizations as payments, and queues their settlement. Concurrent calls with one authorization
+ * create only one payment, even with different forms of the same signature. One SQL statement stores all payments
+ * without a name.
+ * @returns a boolean for each authorization, in the same order. True means that the function has stored the payment.
+ * False means that another payment already has the authorization or the name, or that the project is deleted or has
+ * reached its daily limit.
  */
 export async function claimPayments(
   pool: Pool,
@@ -127,15 +129,16 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // If a concurrent claim (storing of a payment) has used up the project's daily limit, a batch of several claims
-    // throws the error. The batcher then tries each claim separately.
+    // If a concurrent payment has used up the project's daily limit, a batch of several payments throws the error. The
+    // batcher then tries each payment separately.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }
 }
 
 /**
- * Claims payment authorizations, given as JSON, in the caller's transaction, and first locks the names of the payments.
+ * Stores payment authorizations, given as JSON, as payments in the caller's transaction. The function first locks the
+ * payment identifiers, so that no two payments get the same one.
  */
 export async function claimRecords(
   client: Client,

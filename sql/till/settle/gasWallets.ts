@@ -67,7 +67,7 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // A separate SQL statement finds those payments that have no open transaction. It also sees transactions that
+    // A separate SQL statement finds the payments without an open transaction, so that it also sees transactions that
     // another process stored while this process waited for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',

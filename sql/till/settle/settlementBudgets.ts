@@ -2,8 +2,8 @@ import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Holds the limits on a project's claimed (stored) payments and on its gas in one UTC day. A null limit means that the
- * project has no such limit.
+ * Holds the limits on a project's stored payments and on its gas in one UTC day. A null limit means that the project
+ * has no such limit.
  */
 export type SettlementLimits = { dailySettlements: number | null; dailyGas: number | null }
 
@@ -13,11 +13,11 @@ export const NO_SETTLEMENT_LIMITS: SettlementLimits = { dailySettlements: null, 
 export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 
 /**
- * Checks the daily limits, as a part of the SQL statement that claims payments (`with budgets as …, affordable as …`).
- * The query `affordable` returns the ids of those claims in $1 that stay within the limits $2 (settlements) and $3
- * (gas). A project's own limits replace $2 and $3. A second claim of an authorization, or a second payment with the
- * same name, makes no payment and does not count. A name never contains a blank. Therefore the SQL can count a claim
- * without a name by its id and a blank.
+ * Checks the daily limits, as a part of the SQL statement that stores payments (`with budgets as …, affordable as …`).
+ * The query `affordable` returns the ids of those payments in $1 that stay within the limits $2 (settlements) and $3
+ * (gas). A project's own limits replace $2 and $3. A second payment with the same authorization or the same name is not
+ * stored and does not count. A name never contains a blank. Therefore the SQL can count a payment without a name by its
+ * id and a blank.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -53,7 +53,7 @@ export const AFFORDABLE = `
   )`
 
 /**
- * Adds new claims to the daily counts, as a part of the SQL statement that claims payments (`with counted as …`). The
+ * Adds new payments to the daily counts, as a part of the SQL statement that stores payments (`with counted as …`). The
  * SQL adds the number of rows in `claimed` to the project's count for the current UTC day.
  */
 export const COUNTED = `
@@ -69,13 +69,13 @@ export const COUNTED = `
   )`
 
 /**
- * Tells whether an error means that a concurrent claim (storing of a payment) has used up the daily limit of a project.
- * The failed statement has then stored nothing.
+ * Tells whether an error means that a concurrent payment has used up the daily limit of a project. The failed statement
+ * has then stored nothing.
  */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'
 
-/** Tells whether a project has used up its daily limit on claims (stored payments) or on gas. */
+/** Tells whether a project has used up its daily limit on stored payments or on gas. */
 export async function isBudgetUsedUp(
   db: Queryable,
   projectId: string,

@@ -41,9 +41,9 @@ const MAY_BE_TAKEN = `
  * The field `room.alone` sets the same limits for payments that need their own transaction.
  * @param own lists payments that the caller took earlier and has not finished.
  * @param after makes the query consider only the payments after this one. Null makes the query begin with the oldest.
- * @returns the taken payments of each kind (with a shared or a separate transaction), and the number of waiting
- * payments of each kind among the considered payments. The field `next` names the newest considered payment if more
- * payments may wait, and is null otherwise.
+ * @returns the taken payments, and the number of waiting payments among the considered ones, each separately for shared
+ * and for separate transactions. The field `next` names the newest considered payment if more payments may wait, and is
+ * null otherwise.
  */
 export async function takeWaiting(
   db: Queryable,

@@ -60,8 +60,8 @@ export async function findUnprovenUnderWay(
 }
 
 /**
- * Returns, for each payment with a reverted transaction on the chain, the code hash of the contract wallet and the number
- * of the newest block with such a transaction.
+ * Returns the payments whose transactions reverted on the chain. Each of them has the code hash of its contract wallet,
+ * and the number of the newest block with such a transaction.
  */
 export async function findRevertedCodes(
   db: Queryable,
