@@ -204,8 +204,8 @@ function ownRefusal(operation: StoreOperation, status: number, refused: string):
 }
 
 /**
- * Tells whether an error response concerns only its own request. The codes 404, 408 and 429 mean that the whole object
- * store, or a proxy in front of it, cannot answer now.
+ * Tells whether an error response concerns only its own request. After the codes 404, 408 and 429, the whole object
+ * store, or a proxy in front of it, cannot answer now, so the result is false.
  */
 const isFinal = (status: number): boolean =>
   status >= 400 && status < 500 && ![404, 408, 429].includes(status)

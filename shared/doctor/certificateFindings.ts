@@ -26,7 +26,8 @@ const NAMES_MAX = 3
 
 /**
  * Judges whether peers accept a TLS certificate, and whether the certificate expires soon.
- * @param isDemanded tells whether clients refuse this server's certificate if an unknown authority has issued it.
+ * @param isDemanded tells whether clients refuse this server's certificate if a certificate authority that they do not
+ * trust has issued it.
  * @param fix is the line in the settings with which the operator gives the server another certificate.
  */
 export function judgeCertificate({

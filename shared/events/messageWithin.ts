@@ -1,8 +1,8 @@
 import type { MessageEventData } from './events.ts'
 
 /**
- * Marks the end of a shortened subject in an event. A long message has only a part of its sender, recipients and
- * subject in its event.
+ * Marks the end of a shortened subject in an event, because the event of a long message has only a part of its sender,
+ * recipients and subject.
  */
 const CUT_MARK = '…'
 
@@ -43,6 +43,7 @@ function firstOf(texts: readonly string[], maxBytes: number): string[] {
  */
 function startOf(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text).subarray(0, Math.max(0, Math.floor(maxBytes)))
-  // With the option `stream`, the decoder leaves out an incomplete character at the end.
+  // With the option `stream`, the decoder leaves out an incomplete character at the end, instead of writing a
+  // replacement character.
   return new TextDecoder().decode(bytes, { stream: true })
 }

@@ -12,7 +12,10 @@ const SHARERS_MAX = 10_000
  */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
-/** Limits the half-lives after which the stored costs are scaled down, because a number can be at most 2^1023. */
+/**
+ * Sets after how many half-lives the stored costs are scaled down. Each half-life doubles the numbers for new costs, so
+ * without this limit they would overflow.
+ */
 const HALF_LIVES_MAX = 100
 
 /**
@@ -64,8 +67,8 @@ export class Costs {
   }
 
   /**
-   * Returns the function {@link of} for the present moment. A caller that compares many sharers reads the clock only once
-   * with it.
+   * Returns a function like {@link of} that uses the present moment for all its calls, so that a caller that compares
+   * many sharers reads the clock only once.
    */
   now(): (sharers: readonly string[]) => number {
     const scale = 0.5 ** this.#halfLives()

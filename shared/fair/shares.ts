@@ -1,8 +1,8 @@
 /** Sets the shortest time in milliseconds before a refused job asks again for a slot (a place in the worker pool). */
 const RETURN_MS = 250
 /**
- * Sets the minimum number of milliseconds between the next tries of two refused jobs of the same sharer (such as an
- * inbox). If a refused job has many mails, the product of its mails and MAIL_SPACING_MS applies instead.
+ * Sets the least time in milliseconds between the retries of two refused jobs of the same sharer (such as an inbox).
+ * For a refused job with many mails, the time is the number of its mails times MAIL_SPACING_MS instead.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1

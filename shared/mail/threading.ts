@@ -72,7 +72,8 @@ export function replyReferences({ messageId, inReplyTo, references }: ThreadLink
 
 /** Replaces all reply prefixes of a subject by one `Re: `. */
 export function replySubject(subject: string): string {
-  // The subject may hold line breaks. An earlier version of the service stored the line breaks of encoded subjects.
+  // The subject may hold line breaks, because an earlier version of the service stored the line breaks of encoded
+  // subjects.
   const line = subject.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
   return `Re: ${line.replace(/^(?:\s*re\s*(?:\[\d{1,4}\])?\s*:\s*)+/i, '')}`.trimEnd()
 }

@@ -21,8 +21,8 @@ export function redirectFault(uri: unknown): string | null {
   if (url === null || !/^[\x21-\x7e]+$/.test(uri)) return 'must be a URL in ASCII'
   if (url.protocol !== 'https:' && !isLoopback(url))
     return 'must be https, or http to a loopback host'
-  // In a Location header, a browser would resolve a URL such as `https:app.example/cb` as a path of this service, and
-  // not as another host.
+  // The URI must have `//`, because in a Location header, a browser would resolve a URL such as `https:app.example/cb`
+  // as a path of this service, and not as another host.
   if (!/^[a-z]+:\/\/[^/]/i.test(uri)) return 'must have // and a host after its scheme'
   if (uri.includes('#') || uri.includes('*') || uri.includes('\\')) {
     return 'must have no fragment, wildcard or backslash'

@@ -34,8 +34,8 @@ const OF_THIS_PROCESS: OpenFiles = {
     try {
       return readdirSync('/proc/self/fd').length
     } catch {
-      // Counting the open file descriptors itself opens one. If the count fails, the process has no free file
-      // descriptor.
+      // Counting the open file descriptors itself opens one. If the count fails, all file descriptors are in use, so
+      // the count becomes infinite.
       return Number.POSITIVE_INFINITY
     }
   },

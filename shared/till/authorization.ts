@@ -117,7 +117,8 @@ export function normaliseSignature(signature: Hex): Hex | null {
   if (!compact && signature.length !== EOA_SIGNATURE_CHARS) return null
   const r = signature.slice(2, 66)
   const sAndParity = BigInt(`0x${signature.slice(66, 130)}`)
-  // In a compact signature (EIP-2098), the top bit of the second word holds the parity. A low s never needs this bit.
+  // In a compact signature (EIP-2098), the top bit of the second word holds the parity, because a low s never needs
+  // this bit.
   const s = compact ? sAndParity & ((1n << 255n) - 1n) : sAndParity
   const v = compact ? 27 + Number(sAndParity >> 255n) : Number(`0x${signature.slice(130)}`)
   const v27 = v < 2 ? v + 27 : v

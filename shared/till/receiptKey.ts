@@ -8,8 +8,8 @@ import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from '../canonicalJson.ts'
 
-// The library @noble/ed25519 comes without a hash function. Its synchronous functions throw an error until the caller
-// has set one.
+// The library @noble/ed25519 comes without a hash function. The module sets one, because the synchronous functions of
+// the library throw an error without it.
 hashes.sha512 = sha512
 
 const SEED_BYTES = 32
@@ -79,8 +79,8 @@ export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): Re
 export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; did: string }) {
   const publicKey = hexToBytes(publicKeyHex)
   const jwk: OkpJwk = { kty: 'OKP', crv: 'Ed25519', x: base64url(publicKey) }
-  // RFC 7638 §3 hashes the required members of a JWK in lexicographic order, without blanks. Canonical JSON already has
-  // this order and no blanks.
+  // RFC 7638 §3 hashes the required members of a JWK in lexicographic order, without blanks. Canonical JSON has the
+  // same form, so the code hashes it.
   const thumbprint = base64url(sha256(new TextEncoder().encode(canonicalJson(jwk))))
   return {
     publicKeyMultibase: `z${base58(Uint8Array.from([...ED25519_CODEC, ...publicKey]))}`,
@@ -123,7 +123,8 @@ export function receiptDidDocument(
       id: kid,
       type: 'JsonWebKey2020',
       controller: did,
-      // Clients check receipts with the library jose, which refuses an Ed25519 key (type OKP) without the member `alg`.
+      // Each key has the member `alg`, because clients check receipts with the library jose, which refuses an Ed25519
+      // key (type OKP) without it.
       publicKeyJwk: { ...jwk, alg: ALG },
       publicKeyMultibase,
     })),

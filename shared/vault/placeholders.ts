@@ -115,7 +115,7 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
     const isSecret = own(data, field) !== null || own(metadata, field) === null
     const isJoined = field === 'basicAuth' && stored === null
     const secrets = isJoined ? [text, own(data, 'password')!] : [text]
-    // If a credential has no field apiKey, the placeholders {{apiKey}} and {{key}} name the same field.
+    // If a credential has no field apiKey, the placeholders {{apiKey}} and {{key}} both stand for its field key.
     const isKey = (field === 'apiKey' || field === 'key') && own(data, 'apiKey') === null
     return { text, isSecret, secrets, names: isKey ? ['key', 'apiKey'] : [field] }
   }

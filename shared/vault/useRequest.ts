@@ -42,7 +42,7 @@ export type UseRequest = {
 
 /**
  * Holds the parts of a request with a secret that the audit log records. The recorded parts contain no secret, because
- * they still contain the placeholders. The path has its normal form, so that each spelling of a path is one text.
+ * they still contain the placeholders. The path is normalised, so that each spelling of a path is one text.
  */
 export type UseTarget = { method: UseMethod; host: string; path: string }
 
@@ -59,13 +59,14 @@ const OWN_HEADERS = new Set<string>([
   // The HTTP client sets headers such as Host and Content-Length itself, so a caller must not set these headers.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
-  // With a header such as Accept-Encoding, a caller could ask for a response encoding that the masker cannot decode.
+  // A caller must not set a header such as Accept-Encoding, because the response could then have an encoding that the
+  // masker cannot decode.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // With a range header, a caller could request a part of the response that begins or ends inside a secret, and the
+  // A caller must not set a range header, because a part of the response could begin or end inside a secret, and the
   // masker would not find such a part of a secret.
   ...['range', 'request-range', 'if-range'],
-  // With conditional and digest headers, a caller could test guesses about the masked parts of the response (RFC 9110
-  // §13.1, RFC 9530).
+  // A caller must not set conditional and digest headers, because their results could confirm guesses about the masked
+  // parts of the response (RFC 9110 §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
   // Some servers take the method, the path or the host from headers such as X-HTTP-Method-Override. A caller must not
@@ -124,7 +125,7 @@ export function checkUseRequest(
   return { method, ...normalTarget(`${scheme}://${authority}${rest.split('?', 1)[0]}`) }
 }
 
-/** Returns the host and the normal path of a URL whose placeholders stay as `{{field}}`. */
+/** Returns the host and the normalised path of a URL whose placeholders stay as `{{field}}`. */
 function normalTarget(url: string): { host: string; path: string } {
   const fields: string[] = []
   // The marker is random, so that no text of the caller can stand for a placeholder.

@@ -80,7 +80,7 @@ function calendarsOf(text: string): ICAL.Component[] {
       text
         .slice(Math.max(0, begin))
         .replace(/^\ufeff/, '')
-        // The function removes U+0000, which PostgreSQL would refuse in the stored source of a series.
+        // The function removes U+0000, because PostgreSQL would refuse it in the stored source of a series.
         .replaceAll('\u0000', '')
         .trim(),
     )

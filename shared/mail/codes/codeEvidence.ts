@@ -104,7 +104,8 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   if (![subject, ...lines].some((line) => line.has('certain') || namesPurpose(line.text))) {
     evidence.push(NO_PURPOSE)
   }
-  // The mails of shops, issue trackers and machines contain many numbers that are no codes.
+  // The mails of shops, issue trackers and machines contain many numbers that are no codes. Therefore several lines
+  // with words for such numbers are evidence against a code.
   const others = lines.filter((line) => line.has('other')).length
   if (others >= 2) evidence.push(others >= 5 ? 'mail:manyOthers' : 'mail:someOthers')
   if (lines.length <= SHORT_LINES) evidence.push(SHORT_MAIL)
@@ -150,7 +151,8 @@ function shapeEvidence(candidate: Candidate): string[] {
     ...(isPlace ? ['shape:place'] : []),
     // A text like WELCOME15 joins a word and a number, so it is probably a voucher and no one-time code.
     ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
-    // Mails with advice about security often show example codes such as 123456 and 0000.
+    // Mails with advice about security often show example codes such as 123456 and 0000, so such a number is probably
+    // no real code.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
   ]
 }

@@ -55,10 +55,12 @@ export const plainForm = (text: string): string =>
     )
     .replace(/[٠-٩۰-۹०-९০-৯๐-๙０-９]/g, asciiDigit)
     .replace(/[Ａ-Ｚａ-ｚ]/g, (letter) => String.fromCharCode(letter.charCodeAt(0) - 0xfee0))
-    // A long dash without spaces separates a code from a sentence, and does not join the groups of a code.
+    // A long dash without spaces separates a code from a sentence. The function puts spaces around it, so that it does
+    // not look like the hyphen between two groups of a code.
     .replace(/(?<=\S)[\u2014\u2015](?=\S)/g, ' - ')
     .replace(/[\u2010-\u2015\u2212－]/g, '-')
-    // In India, many senders write a colon and a dash before a code, as in `OTP:-482913`.
+    // In India, many senders write a colon and a dash before a code, as in `OTP:-482913`. The function removes the
+    // dash, which is no part of the code.
     .replace(/([:：]) ?-(?=[\dA-Z]{2})/g, '$1 ')
     .replace(/\t/g, '   ')
     .replace(/[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')

@@ -157,7 +157,7 @@ function linesOf(text: string): string[] {
     if (!/[\p{L}\p{N}]/u.test(line)) continue
     flush()
     const [, sentence, number] = NUMBER_AFTER_SENTENCE.exec(line) ?? []
-    // The function puts the number on a separate line. The sentence then counts as a label on the line above the
+    // The function puts such a number on a separate line, so that the sentence counts as a label on the line above the
     // number.
     if (sentence !== undefined && number !== undefined && namesCode(sentence)) {
       lines.push(sentence, number)
@@ -268,7 +268,8 @@ function withCompany(
   carried: ReadonlySet<string>,
 ): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
-  // A postal code in a footer does not count as a second candidate beside the one-time code.
+  // The count of different candidates leaves out postal codes, because a postal code in a footer is no second candidate
+  // beside the one-time code.
   const rivals = new Set(
     judged.filter(({ candidate }) => !candidate.isPlace).map(({ candidate }) => candidate.value),
   ).size

@@ -129,7 +129,8 @@ function purposeOf(
 ): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = urlParts(href)
   if (STORES_AND_FILES.test(host)) return 'other'
-  // If a link shows its own URL as its text, only the words in the path of this URL tell the purpose of the link.
+  // If a link shows its own URL as its text, this text tells no purpose, and only the words in the path of the URL
+  // count.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)
   const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose

@@ -34,6 +34,6 @@ export const serviceContent = ({
   references: [],
   attachments: [],
   unsubscribe: null,
-  // The field Auto-Submitted prevents automatic replies (RFC 3834).
+  // The field Auto-Submitted asks other mail programs to send no automatic reply (RFC 3834).
   headers: { 'Auto-Submitted': 'auto-generated' },
 })

@@ -57,7 +57,8 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
 
 function decodeHtml(bytes: Uint8Array): string {
   const head = Buffer.from(bytes.subarray(0, CHARSET_BYTES)).toString('latin1')
-  // A byte order mark overrides the charset that the HTML names (HTML standard, §13.2.3.1).
+  // If the file has a byte order mark, the code ignores the charset that the HTML names, because the mark takes
+  // precedence (HTML standard, §13.2.3.1).
   const named = ORDER_MARK.test(head) ? undefined : CHARSET.exec(head)?.[1]
   if (named !== undefined && !/^utf-?(?:8|16)/i.test(named)) {
     try {

@@ -83,8 +83,8 @@ export function readPostmark(json: string): PostmarkNews {
   const { RecordType: kind } = body
   if (kind === undefined) return { kind: 'mail', ...mailOf(body) }
   if (kind === 'Bounce' && body.Type !== 'SpamComplaint') {
-    // Only these two bounce types mean that the recipient's address does not exist. Postmark's other types are delays,
-    // automatic replies and blocks.
+    // Only these two bounce types mean that the recipient's address does not exist. The service ignores Postmark's
+    // other types, which are delays, automatic replies and blocks.
     if (body.Type !== 'HardBounce' && body.Type !== 'BadEmailAddress') return { kind: 'other' }
     return { kind: 'report', report: reportOf(body, 'bounce') }
   }

@@ -99,7 +99,8 @@ function recipientsOfReport(report: string): BouncedRecipient[] {
     if (addresses.length === 0 || (action !== 'failed' && action !== 'delayed')) return []
     const said = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]+;[ \t]*/, '')
     const told = STATUS_CODE.exec(fields.get('status') ?? '')?.[1] ?? null
-    // The diagnostic text often contains a more exact code than X.0.0, which tells only the class of the failure.
+    // If the status is only X.0.0, which tells just the class of the failure, the function looks for a more exact code
+    // in the diagnostic text.
     const status =
       told === null || told.endsWith('.0.0') ? (STATUS_CODE.exec(said)?.[1] ?? told) : told
     return [{ addresses: [...new Set(addresses)], action, status, diagnostic: oneLine(said) }]

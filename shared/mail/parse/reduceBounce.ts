@@ -8,8 +8,8 @@ const SENTENCE =
 
 /**
  * Reduces a proven bounce to facts that its sender cannot choose: the recipient of the sent copy, the action, the
- * status and a fixed sentence. All other text comes from the recipient's mail host, and an allow list of the inbox must
- * also keep out such text. The service keeps the raw mail of the bounce.
+ * status and a fixed sentence. All other text comes from the recipient's mail host. The allow list of the inbox may not
+ * name this host, so its text must not reach the inbox. The service keeps the raw mail of the bounce.
  * @param place holds the address of the inbox, and the domain for the Message-ID of the reduced mail.
  */
 export function reduceBounce(

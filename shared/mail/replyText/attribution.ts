@@ -103,7 +103,8 @@ function isAttribution(joined: string, following: Following): boolean {
     return hasEmail || following === 'quote'
   }
   if (!hasTime || numbers < 3) return false
-  // Some attributions have a date, a time and an address, but no verb: Yandex, mutt, and Gmail in Japanese and Hebrew.
+  // Some attributions have a date, a time and an address, but no verb: those of Yandex, mutt, and Gmail in Japanese and
+  // Hebrew.
   if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
   // The line may have a verb for "wrote" in an unlisted language. It counts as an attribution if it has a date and a
   // time, and either quote marks below it or an address in brackets.

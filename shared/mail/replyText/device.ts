@@ -179,8 +179,8 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (isOpen && !starts && (NAME_THEN_VERB.test(text) || MY_THEN_VERB.test(text))) return true
   if (isOpen && !starts && /(?:端末|メール|アプリ|スマホ|携帯).{0,20}から送信$/.test(lower))
     return true
-  // If a sentence of excuse follows, the code tests only the part before it, as in `Sent from my Foo 12. Please excuse
-  // typos.`
+  // A sentence of excuse may follow, as in `Sent from my Foo 12. Please excuse typos.` The code then tests only the
+  // part before it.
   const [head = '', ...rest] = text.split(/[.,;!]\s|\s[-–—|]\s/)
   const excuse = rest.length <= 2 && rest.join(' ').split(' ').length <= 10 && !text.endsWith('?')
   if (starts && excuse && SENT_FROM_MY.test(head)) return true

@@ -143,8 +143,8 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
     return many || (kinds.size >= 2 && email)
   }
-  // A block of header labels without a date may be the writer's own instruction to send a mail. A block that names only
-  // a sender is no such instruction.
+  // A block of header labels without a date counts only if it names no recipient. With a recipient, it may be the
+  // writer's own instruction to send a mail.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 

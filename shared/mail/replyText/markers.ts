@@ -18,8 +18,8 @@ import {
  */
 export const MAX_MARKER_LENGTH = 400
 /**
- * Stands in place of a line that is too long to be a marker (such as an attribution). The text is also too long for a
- * line of a signature, so that no paragraph counts as a signature.
+ * Replaces a line that is too long to be a marker (such as an attribution). The replacement is also too long for a line
+ * of a signature, so that a paragraph never counts as a signature.
  */
 const TOO_LONG = '…'.repeat(MAX_MARKER_LENGTH + 1)
 

@@ -20,8 +20,8 @@ function pairsOf(text: string): Set<string> {
 }
 
 /**
- * Marks the words of `text` that are missing in `other`, or that have other neighbouring words in `other`. The
- * comparison of the pairs of neighbouring words takes one pass. It therefore also marks words in another order.
+ * Marks the words of `text` that are missing in `other`, or that have other neighbouring words in `other`. The function
+ * compares only pairs of neighbouring words. Therefore it needs only one pass, and also marks words in another order.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {
   const known = pairsOf(other)

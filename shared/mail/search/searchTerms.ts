@@ -190,7 +190,7 @@ export function searchKey(projectId: string): string {
 
 /** Puts the project's prefix before a search term, and quotes it for the text form of a `tsvector` or `tsquery`. */
 export const lexeme = (key: string, term: string): string =>
-  // A search term from a word holds neither a quote nor a backslash, but a search term from an address may hold both.
+  // Only a search term from an address may hold a quote or a backslash, which the function must escape.
   /[\\']/.test(term)
     ? `'${key}:${term.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
     : `'${key}:${term}'`

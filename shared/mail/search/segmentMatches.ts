@@ -40,7 +40,7 @@ export class Places {
     return all
   }
 
-  /** Adds the messages that the postings of a term name to the set. */
+  /** Adds to this set the messages that the postings of a term name. */
   add(postings: Uint8Array): void {
     setBits(this.#bits, this.#firstLeaf, postings)
   }

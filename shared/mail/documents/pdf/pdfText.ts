@@ -43,7 +43,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
 async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   try {
     return await getDocument({
-      // The PDF library gets a copy of the file's bytes, because it takes ownership of the buffer that it gets.
+      // The PDF library takes ownership of the buffer that it gets. Therefore it gets a copy of the file's bytes.
       data: new Uint8Array(bytes),
       useSystemFonts: false,
       disableFontFace: true,
