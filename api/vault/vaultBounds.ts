@@ -79,7 +79,7 @@ export const ProtectionFields = {
   ),
 }
 
-/** Describes the limits on the use of a credential that a request body sets. */
+/** Describes the fields of a request body that limit the use of a credential. */
 export type GivenBounds = { [Bound in (typeof BOUNDS)[number]]?: readonly string[] | null }
 
 /**

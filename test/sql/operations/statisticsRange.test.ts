@@ -55,7 +55,7 @@ test('a range of the statistics counts each minute once, even where hourly total
   }
 })
 
-test('a range of the statistics that is shorter than the history of minutes leaves out the earlier minutes', async () => {
+test('the statistics of a short time range leave out the minutes before this range', async () => {
   const read = await readRange(database.pool, { widthMs: 60_000, parts: 5, offsetMs: 0 })
   expect(read.minutes.length).toBeGreaterThan(5)
   expect(read.parts.length).toBeWithin(3, 6)

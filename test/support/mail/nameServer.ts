@@ -33,7 +33,7 @@ const JUNK = Buffer.from([1, 2, 3])
  * with names in lower case. An answer above the client's UDP size is sent only over TCP, in pieces.
  *
  * The beginning of a name decides which answer the DNS server gives:
- * - `broken`, also after labels such as `_dmarc`, fails; `shaky` fails for the first query; and `half` fails for AAAA;
+ * - `broken` fails, and so does `_dmarc.broken`; `shaky` fails for the first query; and `half` fails for AAAA;
  * - `silent` never gets an answer, and `lost` gets no answer to the first query;
  * - over TCP, `closed` closes the connection, `mute` stays silent, and `forged` and `junk` send an invalid answer.
  *

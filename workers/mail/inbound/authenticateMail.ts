@@ -102,7 +102,7 @@ export async function authenticateMail(
   }
 }
 
-/** Limits for how many DKIM signatures and ARC seals of one mail the service looks up keys. */
+/** Sets the maximum number of DKIM signatures and ARC seals of one mail whose keys the service looks up in the DNS. */
 const KEYS_MAX = 40
 
 /**

@@ -75,8 +75,8 @@ export const asTransient = (failure: SmtpFailure): SmtpFailure =>
 
 /**
  * Returns the delivery outcome for an SMTP failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1),
- * unless the reply demands TLS or a login. All failures except a 5xx reply are transient: a 4xx reply, a failed
- * connection, and a refused greeting or login.
+ * unless the reply demands TLS or a login. Every other failure is transient: a 4xx reply, a failed connection, and a
+ * greeting or login that the mail host refused with any reply.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
   const said = asText(

@@ -140,8 +140,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
       look = after(LOOK_STATES, look, 'asked')
     }
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
-    // The first payment group may have become late while the settler was reading the waiting payments. A second group,
-    // which was not allowed when this read began, may then start.
+    // While the settler was reading the waiting payments, the first payment group may have become late. A second group
+    // is allowed from then on, although it was not allowed when this read began.
     if (inMs === 0 && (grouped.taken.length > 0 || !mayGroup)) {
       look = after(LOOK_STATES, look, 'asked')
     }

@@ -79,7 +79,7 @@ describe('a search reads the pending messages, which are in no segment of the se
     expect(await batchesOf(pendingCandidates, newId())).toEqual([])
   })
 
-  test('a search finds the messages outside of all index segments that are in the time range, including both ends', async () => {
+  test('a search finds the messages of its time range that no index segment holds yet, including both ends of the range', async () => {
     const projectId = newId()
     await store(projectId, [{ time: 1 }, { time: 2 }, { time: 3 }, { time: 4 }])
     for (const order of ['newest', 'oldest'] as const) {

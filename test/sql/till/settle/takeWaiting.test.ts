@@ -230,7 +230,7 @@ describe('a marked payer’s payments get separate transactions for a day', () =
     expect(await until()).toEqual([])
   })
 
-  test('two processes can mark the same payments for separate transactions in opposite orders', async () => {
+  test('two processes that mark the same payments in opposite orders do not block each other', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await waiting())
     const hold = 'select from payments where id = any ($1) for update'

@@ -39,7 +39,7 @@ beforeEach(async () => {
 })
 afterEach(() => service[Symbol.asyncDispose]())
 
-test('mail domains whose hosts begin to hang delay neither other domains nor local mail', async () => {
+test('if the hosts of some mail domains stop answering, mail to other domains and local mail is not delayed', async () => {
   const [writer, other, inbox] = [
     await service.newAgent(),
     await service.newAgent(),

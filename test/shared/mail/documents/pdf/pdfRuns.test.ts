@@ -287,7 +287,7 @@ describe('the service omits words of a PDF page that a person does not see', () 
     expect(unseen(['paintFormXObjectBegin', [1, 0, 0, 1, 50, 0], [100, 0, 120, 800]])).toBeNull()
   })
 
-  test('words of a PDF page smaller than two points are hidden, unless their font scales the letters itself', () => {
+  test('words with letters below two points on a PDF page count as hidden, unless their font enlarges the letters', () => {
     expect(unseen(['setFont', 'plain', 1.9])).toBe('tiny-text')
     expect(unseen(['setFont', 'plain', 2])).toBeNull()
     expect(unseen(['setFont', 'unheard', 1.9])).toBe('tiny-text')
