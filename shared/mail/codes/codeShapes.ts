@@ -59,6 +59,13 @@ export const plainForm = (text: string): string =>
     // not look like the hyphen between two groups of a code.
     .replace(/(?<=\S)[\u2014\u2015](?=\S)/g, ' - ')
     .replace(/[\u2010-\u2015\u2212－]/g, '-')
+    // Some senders decorate a code on both sides, as in `-482913-`. The function replaces the marks by spaces, because
+    // they are no part of the code.
+    .replace(
+      /(?<!\S)([-_~#=^]{1,3})([\dA-Z][\dA-Z -]{2,14}[\dA-Z])\1(?![^\s.,;:!?])/g,
+      (_, mark: string, code: string) =>
+        code.padStart(mark.length + code.length).padEnd(2 * mark.length + code.length),
+    )
     // In India, many senders write a colon and a dash before a code, as in `OTP:-482913`. The function removes the
     // dash, which is no part of the code.
     .replace(/([:：]) ?-(?=[\dA-Z]{2})/g, '$1 ')

@@ -21,6 +21,8 @@ const isToken = (text: string): boolean =>
  */
 const SHORT_TOKEN =
   /(?:\/|[?&;#]([\w.-]{1,40})=)([\w-]{4,20})(?=\/?(?:$|[?&;#])|\/(?:confirm|verify|activate|edit|unlock)\/?(?:$|[?#]))|(?<=\/token\/)([\w-]{4,20})(?=\/)/g
+/** Matches the number of an account directly after an action at the end of the path, as in `/recover/318`. */
+const ACCOUNT_NUMBER = /\/(?:recover|reset|activate|verify|confirm)\/\d{1,3}\/?$/i
 /** Matches the names of query parameters that have the same value in all mails of a campaign, such as `utm_source`. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
@@ -72,7 +74,7 @@ export function urlParts(href: string): UrlParts {
     const token = value ?? named!
     return !SHARED.test(name ?? '') && isShortToken(token) ? [token] : []
   })
-  const isShortlyPersonal = short.length > 0
+  const isShortlyPersonal = short.length > 0 || ACCOUNT_NUMBER.test(path)
   const hasLetters = short.some((value) => /[a-z]/i.test(value))
   const isPersonal =
     NAMED_SECRET.test(path) || [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!))

@@ -35,7 +35,7 @@ const UNWANTED = new RegExp(
  * request the mail.
  */
 const ENDS =
-  /disable|(?:stop|block|deny|reject|report) (?:this|the) (?:log|sign)[ -]?in|cancel (?:this|the|your) request|deactivate|(?:delete|close|remove) (?:your|my|the|this) account|konto löschen|supprimer (?:votre|mon|le) compte|eliminar (?:tu|su|mi|la) cuenta|excluir (?:sua|minha|a) conta|elimina (?:il tuo )?account|account verwijderen|accept (?:the |your |this |an? )?invit|einladung annehmen|accepter l['’]invitation|aceptar (?:la )?invitación|aceitar (?:o )?convite|accetta (?:l['’])?invito|uitnodiging accepteren|acceptera inbjudan|przyjmij zaproszenie|принять приглашение|接受邀请|招待を承認|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
+  /disable|(?:stop|block|deny|reject|report) (?:this|the) (?:log|sign)[ -]?in|cancel (?:this|the|your) request|deactivate|(?:delete|close|remove) (?:your|my|the|this) account|konto löschen|supprimer (?:votre|mon|le) compte|eliminar (?:tu|su|mi|la) cuenta|excluir (?:sua|minha|a) conta|elimina (?:il tuo )?account|account verwijderen|accept (?:the |your |this |an? )?invit|einladung annehmen|accepter l['’]invitation|aceptar (?:la )?invitación|aceitar (?:o )?convite|accetta (?:l['’])?invito|uitnodiging accepteren|acceptera inbjudan|przyjmij zaproszenie|принять приглашение|接受邀请|招待を承認|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|(?<!\p{L})не я(?!\p{L})|違う場合|不是我|본인이 아/u
 
 /** Matches link texts that do not tell the target of the link, such as `Click here`. */
 const VAGUE =
@@ -116,7 +116,8 @@ const ACT = /[?&#](?:type|action|mode|flow|kind|purpose|do)=(?<act>[\w-]{3,40})/
 const CONFIRMED_SETTING =
   /\/(?:settings|preferences|account|profile)\/.{0,200}(?:verif|confirm)|(?:verify|confirm|validate)[-_/](?:account|profile)[-_/]e-?mail/
 /** Matches the path of a sign-up page that takes the code of a mail, such as `/signup/?code=…`. */
-const SIGN_UP_CODE = /\/(?:sign[-_]?up|regist\w{1,10})\/?\?(?:.{0,200}&)?(?:code|token|key)=/
+const SIGN_UP_CODE =
+  /\/(?:sign[-_]?up|regist\w{1,10})(?:\/index\.\w{2,4}|\/)?\?(?:.{0,200}&)?(?:code|token|key)=/
 /** Matches the path of an invitation, also if it leads to the sign-in page first. */
 const INVITATION = /\/(?:sign|log)[-_]?in\/.{0,200}invit/
 const SIGN_IN_FIRST = /^\/(?:#\/)?(?:sign|log)[-_]?in[/?]/

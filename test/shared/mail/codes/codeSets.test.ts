@@ -8,13 +8,16 @@ import { percent, score } from './codeMails/score.ts'
 
 const DRAWN = { aside: true, seed: 7 }
 
-test('in 300 random mails without a one-time code, the service finds at most 40 false codes', async () => {
-  const { codes } = await score(hardNegatives(300, DRAWN))
-  expect(codes.precision.all).toBeLessThanOrEqual(40)
+test('in 300 random mails without a one-time code, the service finds at most 20 false codes, none with a high confidence', async () => {
+  const { codes, calibration } = await score(hardNegatives(300, DRAWN))
+  expect(codes.precision.all).toBeLessThanOrEqual(20)
+  expect(Math.max(...calibration.keys())).toBeLessThan(0.9)
 })
 
+const mixed = score(mixtures(300, DRAWN))
+
 test('if a mail has one code among other numbers, the service finds it with a precision of 98 % and a recall of 93 %', async () => {
-  const { codes } = await score(mixtures(300, DRAWN))
+  const { codes } = await mixed
   expect(percent(codes.precision)).toBeGreaterThanOrEqual(98)
   expect(percent(codes.recall)).toBeGreaterThanOrEqual(93)
 })
@@ -30,6 +33,23 @@ test('in test mails by other authors, codes and links have a precision of 96 %, 
   expect(percent(links.precision)).toBeGreaterThanOrEqual(96)
   expect(percent(links.recall)).toBeGreaterThanOrEqual(94)
 })
+
+test.each([
+  [0.97, 98],
+  [0.9, 95],
+] as const)(
+  'of the codes with a confidence of at least %d, %d %% are right',
+  async (least, wanted) => {
+    const calibrations = await Promise.all([scored, mixed])
+    const found = calibrations
+      .flatMap(({ calibration }) => [...calibration])
+      .filter(([confidence]) => confidence >= least)
+      .map(([, share]) => share)
+    const sum = (name: 'right' | 'all') => found.reduce((total, share) => total + share[name], 0)
+    expect(sum('all')).toBeGreaterThan(300)
+    expect(percent({ right: sum('right'), all: sum('all') })).toBeGreaterThanOrEqual(wanted)
+  },
+)
 
 test('in each test mail by other authors, the service finds exactly the codes and links recorded for this mail', async () => {
   const { answers } = await scored

@@ -56,6 +56,46 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf(text, 'Sign in')).toEqual(['482913'])
   })
 
+  test.each([
+    'کد احراز هویت شما 418263 است.',
+    'آپ کا او ٹی پی 418263 ہے',
+    'Birdəfəlik şifrə: 418263',
+    'ერთჯერადი პაროლი: 418263',
+    'Chest al è il to codiç di autorizazion: 418263',
+    'Mật khẩu dùng một lần: 418263',
+    'အတည်ပြုနံပါတ်: 418263',
+    'Nambari ya uthibitishaji 418263',
+    'वन-टाइम पासवर्ड: 418263',
+    'באשטעטיגונג קאד: 418263',
+    'Váttanarkota: 418263',
+    'Duođaštankoda: 418263',
+    'Waehere manatoko: 418263',
+    'Helu hōʻoia: 418263',
+  ])('the code after a word for a code of one more language is found: %s', (text) => {
+    expect(valuesOf(text)).toEqual(['418263'])
+  })
+
+  test.each([
+    '-418263-',
+    '--418263--',
+    '_418263_',
+    '~418263~',
+    '#418263#',
+    '=418263=',
+    '–418263–',
+    '^418263^',
+  ])('a code that the sender decorates on both sides is found: %s', (shown) => {
+    expect(valuesOf(`Your verification code ${shown} is valid for 5 minutes.`)).toEqual(['418263'])
+    expect(valuesOf('Hello', `Your verification code: ${shown}`)).toEqual(['418263'])
+  })
+
+  test.each(['#418263', '@418263@', '~418263', '=418263', '-418263=', '/418263/', '-41-'])(
+    'a number with marks that are no decoration on both sides is no code: %s',
+    (shown) => {
+      expect(valuesOf(`Your verification code for ${shown} comes in another mail.`)).toEqual([])
+    },
+  )
+
   test('the service finds a code below a sentence in Shona', () => {
     const text = 'Pinda kodhi yekusimbisa inotevera kuti upinde muakaundi yako.\n\n583027\n'
     expect(valuesOf(text, 'Musika Hub Kupinda')).toEqual(['583027'])

@@ -239,7 +239,13 @@ test('the German words for the confirmation of a registration keep the purpose `
 })
 
 const RESET_REQUEST = 'We received a request to reset your password. Open this page:'
-test.each(['/email/reset/9f20ab', '/email/reset/Rk27bT', '/password/reset/x7k2q', '/r/482913'])(
+test.each([
+  '/email/reset/9f20ab',
+  '/email/reset/Rk27bT',
+  '/password/reset/x7k2q',
+  '/r/482913',
+  '/recover/318',
+])(
   'in a mail about a password, a link with the short token of %s resets the password and is sensitive',
   (path) => {
     const href = `https://a.example${path}`
@@ -255,6 +261,8 @@ test.each(['/email/reset/9f20ab', '/email/reset/Rk27bT', '/password/reset/x7k2q'
 test.each([
   'https://a.example/docs/email/reset/overview',
   'https://a.example/docs/email/reset/v2',
+  'https://a.example/help/reset/12',
+  'https://a.example/password/reset/step/2',
   'https://docs.a.example/password/reset/overview',
   'https://a.example/help/password/reset/step1',
   'https://a.example/password/reset/overview',
@@ -266,6 +274,12 @@ test.each([
   expect(findLinks({ subject, text: '', html })).toMatchObject([other])
   const text = `${RESET_REQUEST}\n\n${href}\n`
   expect(findLinks({ subject, text, html: null })).toMatchObject([other])
+})
+
+test('a registration page with a key in its URL confirms the registration', () => {
+  const href = (page: string) => `https://a.example/registration/${page}?key=${TOKEN}&language=sq`
+  expect(purposeOf('', { text: `Shihni ${href('index.html')} ju lutem` })).toEqual(['verify'])
+  expect(purposeOf('', { text: `Shihni ${href('news/index.html')} ju lutem` })).toEqual(['other'])
 })
 
 test('a link that resets the address of a mailbox resets no password', () => {
