@@ -66,7 +66,7 @@ export class Http {
   readonly #baseUrl: string
   readonly #timeoutMs: number
   readonly #retries: number
-  readonly #fetch: (request: Request) => Promise<Response>
+  readonly #fetch: (request: Request, init?: RequestInit) => Promise<Response>
   #clockAheadMs: number | null = null
 
   /** Creates a client of the API. @throws TypeError for invalid options. */
@@ -80,7 +80,8 @@ export class Http {
     this.#baseUrl = baseUrl.replace(/\/+$/, '')
     this.#timeoutMs = timeoutMs
     this.#retries = retries
-    this.#fetch = options.fetch ?? ((request) => fetch(request))
+    const { fetch: given } = options
+    this.#fetch = given === undefined ? (request, init) => fetch(request, init) : given
   }
 
   /**
@@ -95,7 +96,7 @@ export class Http {
     id: Id,
     input: Operations[Id]['input'],
     options: CallOptions = {},
-    inputOfRepeat: () => Operations[Id]['input'] = () => input,
+    inputOfRepeat?: () => Operations[Id]['input'],
   ): Promise<Operations[Id]['result']> {
     const { signal, retryAfterMaxMs = Number.POSITIVE_INFINITY } = options
     const timeoutMs = options.timeoutMs ?? this.#timeoutMs
@@ -104,14 +105,21 @@ export class Http {
     const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), TIMER_MAX_MS))
     const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
     const mayRepeat = isRepeatable(id, input as Input) || options.idempotencyKey !== undefined
+    // The fetch of Bun repeats a GET, PUT or DELETE by itself if a kept connection closes without a response. A new
+    // connection prevents this where the client must not repeat the call, or must know that the call was repeated.
+    const [method] = OPERATIONS[id]
+    const { body } = input as Input
+    const isOwnRepeat = method === 'DELETE' || asksForSecret(body) || inputOfRepeat !== undefined
+    const init = isOwnRepeat ? { keepalive: false } : undefined
     // Tells whether an earlier attempt may have reached the service although its response was lost.
     let mayBeDone = false
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt >= this.#retries
       let waitMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MS * 2 ** attempt) * (0.5 + Math.random() / 2)
       try {
-        const given = (attempt > 0 ? inputOfRepeat() : input) as Input
-        const answer = await this.#attempt(id, given, options.idempotencyKey, ended)
+        const given = ((attempt > 0 ? inputOfRepeat?.() : undefined) ?? input) as Input
+        const request = this.#request(id, given, options.idempotencyKey, ended)
+        const answer = await this.#attempt(id, request, init)
         if (!answer.ok) {
           const { status, retryAfterS } = answer.error
           if (status === 404 && mayBeDone && isDeletion(id)) {
@@ -148,7 +156,7 @@ export class Http {
     input: Operations[Id]['input'],
     signal: AbortSignal,
   ): Promise<ReadableStream<Uint8Array>> {
-    const response = await this.#send(this.#request(id, input as Input, undefined, signal), id)
+    const response = await this.#send(id, this.#request(id, input as Input, undefined, signal))
     if (response.ok && response.body !== null) return response.body
     const text = await response.text().catch((cause: unknown) => {
       throw this.#unreachable(id, cause)
@@ -193,9 +201,9 @@ export class Http {
     })
   }
 
-  async #send(request: Request, id: OperationId): Promise<Response> {
+  async #send(id: OperationId, request: Request, init?: RequestInit): Promise<Response> {
     try {
-      return await this.#fetch(request)
+      return await this.#fetch(request, init)
     } catch (cause) {
       throw this.#unreachable(id, cause)
     }
@@ -208,11 +216,10 @@ export class Http {
 
   async #attempt(
     id: OperationId,
-    input: Input,
-    idempotencyKey: string | undefined,
-    signal: AbortSignal,
+    request: Request,
+    init?: RequestInit,
   ): Promise<{ ok: true; value: unknown } | { ok: false; error: ErrorAnswer }> {
-    const response = await this.#send(this.#request(id, input, idempotencyKey, signal), id)
+    const response = await this.#send(id, request, init)
     const toldMs = Date.parse(response.headers.get('date') ?? '')
     if (!Number.isNaN(toldMs)) this.#clockAheadMs = Date.now() - toldMs
     let text: string

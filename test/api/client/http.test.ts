@@ -13,7 +13,11 @@ import {
 } from '../../../api/client/main.ts'
 import { closeServers, serve } from '../../support/process/localServer.ts'
 
-type Step = { status: number; headers?: Record<string, string>; body?: string } | 'break' | 'hang'
+type Step =
+  | { status: number; headers?: Record<string, string>; body?: string }
+  | 'break'
+  | 'drop'
+  | 'hang'
 
 afterAll(closeServers)
 afterEach(() => setSystemTime())
@@ -31,6 +35,10 @@ async function misbehaving(script: Step[], options: { timeoutMs?: number; retrie
     requests.push({ method, path: url, key: headers['idempotency-key'] as string | undefined })
     const step = script[Math.min(requests.length, script.length) - 1]!
     if (step === 'hang') return
+    if (step === 'drop') {
+      request.socket.destroy()
+      return
+    }
     if (step === 'break') {
       response.writeHead(200, { 'content-length': '100' })
       response.write('{', () => request.socket.destroy())
@@ -159,6 +167,25 @@ test('the client does not repeat a call whose lost response may have shown a gen
     const error = await call(purser).catch((thrown: unknown) => thrown)
     expect([requests.length, error instanceof ConnectionError]).toEqual([times, times === 1])
   }
+})
+
+test('if a kept connection closes without a response, only the client decides whether a call is sent again', async () => {
+  const webhookUrl = 'https://shop.example/hook'
+  const endpoint = { urlPattern: 'https://shop.example/a', priceUsdc: '0.01', webhookUrl }
+  const secret = await misbehaving([FINE, 'drop', FINE])
+  await secret.purser.whoami()
+  expect(await rejection(secret.purser.sellers.put(endpoint))).toBeInstanceOf(ConnectionError)
+  expect(secret.requests).toHaveLength(2)
+
+  const deletion = await misbehaving([FINE, 'drop', MISSING])
+  await deletion.purser.whoami()
+  expect(await deletion.purser.messages.delete('<a@b.example>')).toBeUndefined()
+  expect(deletion.requests).toHaveLength(3)
+
+  const waiting = await misbehaving([FINE, 'drop', FINE])
+  await waiting.purser.whoami()
+  await waiting.purser.messages.wait()
+  expect(waiting.requests.map(({ path }) => path.includes('after='))).toEqual([false, false, true])
 })
 
 test('the client retries a POST only with an idempotency key', async () => {
