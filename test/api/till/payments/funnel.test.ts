@@ -75,6 +75,21 @@ test('the payment funnel (from challenge to payment) counts each payment at once
   }
 })
 
+test('the payment funnel counts a stored payment that the chain refuses as failed, and not also as refused', async () => {
+  const { config, database } = till.service
+  const shop = await till.newSeller()
+  const other = startApi(config, database.url, silentLog)
+  const client = createClient(`http://127.0.0.1:${other.port}`, shop.key)
+  const { header } = await pay({}, { account: await newPayer(till.client, 1n) })
+  for (let n = 0; n < 3; n++) {
+    const { body } = await redeemToEnd(client as never, header)
+    expect(body).toMatchObject({ ok: false, stage: 'verify', reason: 'insufficient_funds' })
+  }
+  await other.stop()
+  const sums = { challenges: 0, refused: 0, claimed: 1, settled: 0, failed: 1 }
+  expect((await funnel('', shop)).body.total).toMatchObject(sums)
+})
+
 test('the payment funnel (from challenge to payment) adds the counts of several processes, and keeps the counts while the database is unreachable', async () => {
   const { pool } = till.service.database
   const another = await till.newSeller()
