@@ -9,7 +9,8 @@ import { PurserError } from './errors.ts'
 /** Reports that a receipt is invalid, and tells the reason. */
 export class InvalidReceiptError extends PurserError {
   override readonly name = 'InvalidReceiptError'
-  readonly reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch'
+  /** Holds the reason. The value `refund` means that the receipt is for a refund although it must prove a sale. */
+  readonly reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch' | 'refund'
   constructor(reason: InvalidReceiptError['reason']) {
     super(`The receipt is not valid: ${reason}`)
     this.reason = reason
@@ -28,9 +29,12 @@ const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'ei
  * @param receipt is a receipt that you got from a redeem call, a payment record or a webhook.
  * @param keys is the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use a key from a
  * receipt itself, because anyone can sign a receipt with a key of their own.
+ * @param refundOf is the id of the payment whose refund the receipt must prove. Without it, a receipt of a refund is
+ * refused, because such a receipt names the same project, resource and amount as the refunded sale.
  * @returns the body of the valid receipt. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale,
  * because a valid receipt can belong to another payment.
- * @throws {InvalidReceiptError} for a malformed receipt, an unknown key, or a wrong signature.
+ * @throws {InvalidReceiptError} for a malformed receipt, an unknown key, a wrong signature, or a receipt of another
+ * kind.
  *
  * @example
  * const keys: Jwks = JSON.parse(readFileSync('jwks.json', 'utf8'))
@@ -39,9 +43,11 @@ const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'ei
 export async function verifyReceipt({
   receipt,
   keys,
+  refundOf,
 }: {
   receipt: unknown
   keys: Jwks | string | readonly string[]
+  refundOf?: string | undefined
 }): Promise<Receipt['body']> {
   if (!isReceipt(receipt)) throw new InvalidReceiptError('malformed')
   const { body, publicKeyHex, jws } = receipt
@@ -60,8 +66,12 @@ export async function verifyReceipt({
   if (!same || !(await signed(fromBase64(signature), `${header}.${payload}`))) {
     throw new InvalidReceiptError('jws_mismatch')
   }
+  if (refundedBy(body) !== refundOf) throw new InvalidReceiptError('refund')
   return body
 }
+
+/** Returns the id of the payment that a refund pays back. Returns `undefined` for the receipt of a sale. */
+const refundedBy = (body: object): unknown => (body as { refundOf?: unknown }).refundOf
 
 function isReceipt(value: unknown): value is Receipt {
   if (typeof value !== 'object' || value === null) return false
@@ -127,6 +137,7 @@ function saysTheSame(payload: string, body: Receipt['body']): boolean {
     said.amount === body.amountUsdcRaw &&
     said.transaction === body.txHash &&
     said.paymentId === body.paymentId &&
+    said.refundOf === refundedBy(body) &&
     said.issuedAt === Math.floor(Date.parse(body.timestamp) / 1_000)
   )
 }

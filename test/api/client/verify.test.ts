@@ -70,6 +70,23 @@ describe('verifyReceipt checks the signature and the content of a receipt', () =
     )
   })
 
+  test('the receipt of a refund proves no sale, and proves only the refund of its own payment', async () => {
+    const refund = signReceipt({
+      body: { ...body, paymentId: 'rfd_1', paymentInId: 'rfd_1', refundOf: 'pay_1' },
+      key: signing,
+    })
+    expect(await reasonOf(refund)).toBe('refund')
+    const proof = (refundOf: string, given: Receipt = refund) =>
+      verifyReceipt({ receipt: given, keys: jwks, refundOf }).then(
+        ({ paymentId }) => paymentId,
+        ({ reason }) => reason,
+      )
+    expect(await proof('pay_1')).toBe('rfd_1')
+    expect(await proof('pay_2')).toBe('refund')
+    expect(await proof('pay_1', receipt)).toBe('refund')
+    expect(await proof('pay_1', { ...refund, jws: receipt.jws })).toBe('jws_mismatch')
+  })
+
   test('the signature covers every member of the receipt body', async () => {
     for (const name of Object.keys(body)) {
       const changed = { ...receipt, body: { ...body, [name]: name === 'version' ? 2 : 'x' } }
