@@ -1,9 +1,10 @@
-import { domainOf } from '../../../shared/mail/address.ts'
+import { domainOf, recipientKeys } from '../../../shared/mail/address.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
  * Tells whether this service receives, or may later receive, the mail of an email address. An agent could read this
- * mail. A tenant's domain counts even before its verification, and after the verification has failed.
+ * mail. A tenant's domain counts even before its verification, and after the verification has failed. An inbox at a
+ * former MAIL_DOMAIN counts too, because the service still receives its mail.
  */
 export async function isHosted(
   db: Queryable,
@@ -12,6 +13,10 @@ export async function isHosted(
 ): Promise<boolean> {
   const domain = domainOf(address)
   if (domain === mailDomain) return true
-  const { rowCount } = await db.query('select from mail_domains where domain = $1', [domain])
-  return rowCount !== 0
+  const { rowCount } = await db.query(
+    `select from mail_domains where domain = $1
+     union all select from projects where email_address = any ($2) limit 1`,
+    [domain, recipientKeys(address)],
+  )
+  return rowCount === 1
 }

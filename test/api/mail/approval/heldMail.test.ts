@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { startApi } from '../../../../api/http/server.ts'
 import type { Services } from '../../../../api/http/services.ts'
 import { readHeldRequest } from '../../../../api/mail/approval/held.ts'
 import { expireRawMail } from '../../../../sql/mail/messages/expireMail.ts'
@@ -11,6 +12,7 @@ import { sendMail, sunkAt, untilStatus } from '../../../support/mail/outbound.ts
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import {
   type Agent,
+  createClient,
   messagePath,
   outboundOptions,
   silentLog,
@@ -478,6 +480,24 @@ test('the fields of a projectâ€™s approval policy have limits, and the approverâ
     ...set,
     approverEmail: null,
   })
+})
+
+test('an inbox at a former MAIL_DOMAIN is no address of an approver, because its agent reads the approval links', async () => {
+  const agent = await service.newAgent()
+  const { config, database, platform } = service
+  const moved = startApi({ ...config, mailDomain: 'mail.moved.example' }, database.url, silentLog)
+  const client = createClient(`http://127.0.0.1:${moved.port}`, platform.key)
+  const path = `/v0/platform/projects/${agent.project.id}`
+  for (const approverEmail of [agent.address, agent.address.replace('@', '+tag@').toUpperCase()]) {
+    const { status, body } = await client.patch(path, { approverEmail })
+    expect([status, body.message]).toEqual([
+      400,
+      expect.stringContaining('approverEmail must be outside of this service'),
+    ])
+  }
+  const other = agent.address.replace('@', '-owner@')
+  expect((await client.patch(path, { approverEmail: other })).status).toBe(200)
+  await moved.stop()
 })
 
 test('a deleted project loses its drafts, approval requests, approval links and known recipients', async () => {
