@@ -24,16 +24,15 @@ const TIMEOUT_S = '60'
  */
 const IDLE_TIMEOUT_S = 255
 /**
- * Limits how many seconds the proxy waits for the server behind it. This limit is below the idle time-out. Therefore
- * the proxy can still send an error if the server responds too late.
- */
-const TIMEOUT_MAX_S = 240
-
-/**
- * Sets how many milliseconds a stopping proxy waits for the settlement of a payment. After the settlement, the proxy
- * waits for the server behind it.
+ * Sets how many milliseconds a settlement of a payment may last. After the settlement, the proxy waits for the server
+ * behind it. A stopping proxy waits for both.
  */
 const SETTLEMENT_MS = 60_000
+/**
+ * Limits how many seconds the proxy waits for the server behind it. The buyer gets no byte during the settlement and
+ * this wait. Both together are below the idle time-out, so that the proxy can still send an error after a late response.
+ */
+const TIMEOUT_MAX_S = IDLE_TIMEOUT_S - SETTLEMENT_MS / 1_000 - 5
 
 const USAGE =
   'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN] [--timeout SECONDS], or bun run sell ORIGIN --prices FILE'
