@@ -1,5 +1,5 @@
 import { ApiError, ConnectionError, type ErrorAnswer, errorOf, TimeoutError } from './errors.ts'
-import { OPERATIONS, type Operations } from './operations.ts'
+import { KEYED, OPERATIONS, type Operations } from './operations.ts'
 
 export type ClientOptions = {
   /** Holds the API key. A project key begins with `loid-`, and a platform key begins with `lopk-`. */
@@ -31,8 +31,9 @@ export type CallOptions = {
    */
   retryAfterMaxMs?: number | undefined
   /**
-   * Holds the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same key gets the
-   * first response again. Therefore the client may repeat the call.
+   * Holds the idempotency key of the call: 1–255 visible ASCII characters. Mail, payments, refunds and uses of secrets
+   * take a key: a second call with the same key gets the first response again. Therefore the client may repeat the call.
+   * The service ignores the key of any other call, and the client does not repeat such a call because of its key.
    */
   idempotencyKey?: string | undefined
 }
@@ -104,7 +105,8 @@ export class Http {
     // The code rounds the time limit up, because Node refuses a time limit with a fraction.
     const timeout = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), TIMER_MAX_MS))
     const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
-    const mayRepeat = isRepeatable(id, input as Input) || options.idempotencyKey !== undefined
+    const isKeyed = options.idempotencyKey !== undefined && KEYED.has(id)
+    const mayRepeat = isKeyed || isRepeatable(id, input as Input)
     // The fetch of Bun repeats a GET, PUT or DELETE by itself if a kept connection closes without a response. A new
     // connection prevents this where the client must not repeat the call, or must know that the call was repeated.
     const [method] = OPERATIONS[id]
@@ -239,13 +241,21 @@ export class Http {
 }
 
 /**
+ * Lists the POST operations that the client may repeat without an idempotency key. The POST request that returns a
+ * payment challenge changes nothing. The service sends a draft only once.
+ */
+const REPEATABLE_POSTS: ReadonlySet<OperationId> = new Set([
+  'postPaymentsChallenge',
+  'postMessagesDraftsByDraftIdSend',
+])
+
+/**
  * Tells whether the client may send a call again after its response was lost. A PATCH may be sent again, because the
- * PATCH operations only set, add or remove values. The POST request that returns a payment challenge changes nothing.
- * The response to the first webhook URL of an endpoint shows the generated secret only once, so a repeated call would
- * lose this secret without an error.
+ * PATCH operations only set, add or remove values. The response to the first webhook URL of an endpoint shows the
+ * generated secret only once, so a repeated call would lose this secret without an error.
  */
 const isRepeatable = (id: OperationId, { body }: Input): boolean =>
-  id === 'postPaymentsChallenge' || (OPERATIONS[id][0] !== 'POST' && !asksForSecret(body))
+  REPEATABLE_POSTS.has(id) || (OPERATIONS[id][0] !== 'POST' && !asksForSecret(body))
 
 const asksForSecret = (body: unknown): boolean => {
   const { webhookUrl, webhookSecret } = (body ?? {}) as Record<string, unknown>

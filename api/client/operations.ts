@@ -126,6 +126,17 @@ export const OPERATIONS = {
   putVaultByName: ['PUT', '/v0/vault/{name}', 'json'],
 } as const
 
+/** The operations that answer a repeated Idempotency-Key with the first answer. */
+export const KEYED: ReadonlySet<string> = new Set([
+  'postMessagesByMessageIdReply',
+  'postMessagesByMessageIdRsvp',
+  'postMessagesSend',
+  'postPaymentsByPaymentIdRefund',
+  'postPaymentsRedeem',
+  'postPursePay',
+  'postVaultByNameUse',
+])
+
 /** The input and the result of each operation. */
 export type Operations = {
   /** Delete an email rule. */

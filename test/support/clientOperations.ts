@@ -29,6 +29,11 @@ export function clientOperations(document: OpenApiDocument): string {
     ({ operation }) =>
       `  /** ${operation.summary}. */\n  ${operation.operationId}: { input: ${input(operation)}; result: ${result(operation)} }`,
   )
+  const keyed = operations
+    .filter(({ operation: { parameters = [] } }) =>
+      parameters.some(({ name }) => name === 'Idempotency-Key'),
+    )
+    .map(({ operation }) => `  '${operation.operationId}',`)
   return `/**
  * Every operation: method, path, form of the answer, input type, result type. \`npm run client:operations\` generates this
  * file from /openapi.json; a test fails when they differ.
@@ -36,6 +41,11 @@ export function clientOperations(document: OpenApiDocument): string {
 export const OPERATIONS = {
 ${routes.join('\n')}
 } as const
+
+/** The operations that answer a repeated Idempotency-Key with the first answer. */
+export const KEYED: ReadonlySet<string> = new Set([
+${keyed.join('\n')}
+])
 
 /** The input and the result of each operation. */
 export type Operations = {

@@ -36,6 +36,43 @@ const rejection = (promise: Promise<unknown>): Promise<any> =>
     (error) => error,
   )
 
+/** Returns the options of a client that loses the first response to a POST, after the service has carried it out. */
+const losing = () => {
+  let isLost = false
+  return {
+    baseUrl: service.url,
+    fetch: async (request: Request) => {
+      const response = await fetch(request)
+      if (request.method !== 'POST' || isLost) return response
+      isLost = true
+      throw new TypeError('the response is lost')
+    },
+  }
+}
+
+test('the client repeats a POST with an idempotency key only if the service keeps the key of this operation', async () => {
+  const idempotencyKey = crypto.randomUUID()
+  const data = { password: 'x', backupCodes: ['c-1', 'c-2', 'c-3'] }
+  await purser.vault.put('lost', { type: 'LOGIN', data })
+  const lost = () => new Purser({ apiKey: agent.key, ...losing() })
+  expect(await rejection(lost().vault.takeBackupCode('lost', { idempotencyKey }))).toBeInstanceOf(
+    ConnectionError,
+  )
+  expect(await purser.vault.takeBackupCode('lost')).toEqual({ code: 'c-2', remaining: 1 })
+  const owner = new PurserPlatform({ apiKey: service.platform.key, ...losing() })
+  const name = `Lost ${idempotencyKey}`
+  expect(await rejection(owner.projects.create({ name }, { idempotencyKey }))).toBeInstanceOf(
+    ConnectionError,
+  )
+  expect((await platform.projects.list({ q: name })).count).toBe(1)
+  const sent = { to: ['ann@example.com'], subject: idempotencyKey, text: 'x' }
+  await lost().messages.send(sent, { idempotencyKey })
+  expect((await purser.messages.list({ subject: idempotencyKey })).count).toBe(1)
+  const { draftId } = await purser.messages.drafts.create({ ...sent, subject: `d ${name}` })
+  await lost().messages.drafts.send(draftId)
+  expect((await purser.messages.list({ subject: `d ${name}` })).count).toBe(1)
+})
+
 test('the client receives, lists, reads, labels and answers mail, and reads its thread', async () => {
   expect(await purser.whoami()).toMatchObject({ email: agent.address, type: 'INBOX' })
   await service.deliver({
