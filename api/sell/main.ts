@@ -37,6 +37,12 @@ const TIMEOUT_MAX_S = IDLE_TIMEOUT_S - SETTLEMENT_MS / 1_000 - 5
 const USAGE =
   'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN] [--timeout SECONDS], or bun run sell ORIGIN --prices FILE'
 
+/**
+ * Limits the bytes of a request's headers. Bun's default of 16 KB would be too small for the longest payment beside
+ * other headers. The proxy forwards no payment, and limits the other headers itself.
+ */
+const HEADERS_MAX_BYTES = 64 * 1024
+
 /** Reports that the arguments of `bun run sell` are unusable. */
 class UsageError extends Error {}
 
@@ -91,6 +97,8 @@ try {
   // A buyer may send a request before the proxy is ready. Such a request waits until the promise `ready` resolves.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
+  // Bun has one limit for all HTTP servers of a process, and sets it through node:http.
+  Object.assign(process.getBuiltinModule('node:http'), { maxHeaderSize: HEADERS_MAX_BYTES })
   const server = serve({
     port: Number(port),
     hostname: host,

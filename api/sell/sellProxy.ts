@@ -48,6 +48,19 @@ const FORGEABLE = [
 /** Names the request headers that the proxy removes, in the form of `headerKey`. */
 const REMOVED = new Set<string>([...PAYMENT_HEADERS, ...FORGEABLE, 'host'])
 
+/**
+ * Limits the characters of the URL and the headers that the proxy forwards. Most servers take 16 KB of headers, and the proxy adds
+ * some. A server that refuses the headers would do so after the payment, and such a refusal counts as a sale.
+ */
+const FORWARDED_MAX_CHARS = 15 * 1024
+
+const forwardedChars = ({ url, headers }: Request): number =>
+  [...headers].reduce(
+    (sum, [name, value]) =>
+      sum + (REMOVED.has(headerKey(name)) ? 0 : name.length + value.length + 4),
+    url.length,
+  )
+
 /** Creates a function that answers one request to the proxy. @param from is the IP address of the client. */
 export function createSellProxy(
   options: SellOptions,
@@ -70,6 +83,10 @@ export function createSellProxy(
       const path = normalPath(new URL(request.url).pathname)
       if (/\bwebsocket\b/i.test(request.headers.get('upgrade') ?? '')) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
+      }
+      if (forwardedChars(request) > FORWARDED_MAX_CHARS) {
+        const most = `The URL and the headers without the payment must have at most ${FORWARDED_MAX_CHARS} characters`
+        return refuse(431, 'headers_too_large', most)
       }
       // To check an endpoint, the service itself requests each registered path without a payment. If the path comes
       // from a glob, the service requests only the part before its wildcards. The proxy answers with a payment

@@ -334,6 +334,15 @@ test('the paywall can listen on an IPv6 address, and then shows its URL with bra
   expect((await fetch(`${at}/weather`)).status).toBe(402)
 })
 
+test('the proxy reads the longest payment header beside cookies, and refuses headers that a server would refuse after the payment', async () => {
+  const payment = `X-PAYMENT: ${'A'.repeat(16_384)}\r\n`
+  const cookies = (chars: number) => `Cookie: a=${'b'.repeat(chars)}\r\n`
+  expect(await raw('/weather', payment + cookies(8_000))).toBe(402)
+  expect(await raw('/weather', payment + cookies(16_000))).toBe(431)
+  expect(await raw('/weather', cookies(16_000))).toBe(431)
+  expect(await raw(`/weather?${'q'.repeat(16_000)}`)).toBe(431)
+})
+
 test('the paywall refuses a WebSocket request and states the reason', async () => {
   expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
 })
