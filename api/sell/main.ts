@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { serve } from 'bun'
 import { ConfigError } from '../../shared/config/config.ts'
 import { parseMcpConfig } from '../../shared/config/mcpConfig.ts'
+import { limitHeaders } from '../../shared/http/headerLimit.ts'
 import { PurserError } from '../client/errors.ts'
 import { Purser } from '../client/purser.ts'
 import { drainOnSignal } from './drain.ts'
@@ -97,8 +98,7 @@ try {
   // A buyer may send a request before the proxy is ready. Such a request waits until the promise `ready` resolves.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
-  // Bun has one limit for all HTTP servers of a process, and sets it through node:http.
-  Object.assign(process.getBuiltinModule('node:http'), { maxHeaderSize: HEADERS_MAX_BYTES })
+  limitHeaders(HEADERS_MAX_BYTES)
   const server = serve({
     port: Number(port),
     hostname: host,

@@ -49,8 +49,8 @@ const FORGEABLE = [
 const REMOVED = new Set<string>([...PAYMENT_HEADERS, ...FORGEABLE, 'host'])
 
 /**
- * Limits the characters of the URL and the headers that the proxy forwards. Most servers take 16 KB of headers, and the proxy adds
- * some. A server that refuses the headers would do so after the payment, and such a refusal counts as a sale.
+ * Limits the characters of the URL and the headers that the proxy forwards. Most servers take 16 KB of headers, and the
+ * proxy adds some. A server that refuses the headers does so after the payment, and such a refusal counts as a sale.
  */
 const FORWARDED_MAX_CHARS = 15 * 1024
 

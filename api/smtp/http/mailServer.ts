@@ -1,4 +1,5 @@
 import type { Config } from '../../../shared/config/config.ts'
+import { limitHeaders } from '../../../shared/http/headerLimit.ts'
 import { SignedMailError } from '../../../shared/mail/http/signedMail.ts'
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { serve } from '../../../shared/process/serve.ts'
@@ -24,8 +25,8 @@ import {
 
 const DRAIN_POLL_MS = 20
 /**
- * Limits the bytes of the headers of an HTTP request. Bun's default is 16 KB, but the header with the envelope of a mail
- * may have 64 KB (shared/mail/http/signedMail.ts).
+ * Limits the bytes of the headers of an HTTP request. The header with the envelope of a mail may have 64 KB
+ * (shared/mail/http/signedMail.ts).
  */
 const HEADERS_MAX_BYTES = 80 * 1024
 
@@ -76,8 +77,7 @@ export function startMailServer(
       inFlight.delete(end)
     }
   }
-  // Bun has one limit for all HTTP servers of a process, and sets it through node:http. This file sends no request.
-  Object.assign(process.getBuiltinModule('node:http'), { maxHeaderSize: HEADERS_MAX_BYTES })
+  limitHeaders(HEADERS_MAX_BYTES)
   const server = serve(
     {
       port: http.port,
