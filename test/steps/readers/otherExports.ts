@@ -13,7 +13,7 @@ const BY_REASON: Record<string, string> = {
     mail/search/postings.ts readLeb128, mail/search/postings.ts setBits, mail/search/postings.ts keptPostings, mail/search/segmentMatches.ts Places,
     mail/search/segmentMatches.ts wantedKey, mail/parse/authentication.ts isUnsure, mail/compose/bounceAddress.ts bounceKeys, mail/reservedAddresses.ts postmasterAliases, mail/reservedAddresses.ts reportAddresses, oauth/oauthScopes.ts offeredScopes, oauth/oauthTokens.ts newToken, oauth/resource.ts isOAuthOn,
     oauth/resource.ts mcpResource, oauth/resource.ts resourceMetadataUrl, people/companyPage.ts companyPage,
-    people/roles.ts isAtLeast, vault/macs.ts macsFor, people/signInLink.ts signInTokens, people/signInLink.ts signInUrl, mail/http/signedMail.ts domainSecret,
+    people/roles.ts isAtLeast, http/headerLimit.ts limitHeaders, vault/macs.ts macsFor, people/signInLink.ts signInTokens, people/signInLink.ts signInUrl, mail/http/signedMail.ts domainSecret,
     mail/compose/dkim.ts dkimRecord, mail/visibleText/hiddenStyle.ts isSeen, mail/visibleText/hiddenStyle.ts isUnseen, mail/mailDomain.ts afterCheck,
     mail/mailDomain.ts domainRecords, mail/mailDomain.ts verdictOf, mail/mailRetry.ts mailGivenUpAfter,
     mail/mailRetry.ts nextMailDelayS, mail/replyText/markers.ts oneOf, vault/credential.ts describeShape, vault/useRequest.ts toolCall,
