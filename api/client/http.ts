@@ -111,8 +111,9 @@ export class Http {
     // connection prevents this where the client must not repeat the call, or must know that the call was repeated.
     const [method] = OPERATIONS[id]
     const { body } = input as Input
-    const isOwnRepeat = method === 'DELETE' || asksForSecret(body) || inputOfRepeat !== undefined
-    const init = isOwnRepeat ? { keepalive: false } : undefined
+    const needsNewConnection =
+      method === 'DELETE' || asksForSecret(body) || inputOfRepeat !== undefined
+    const init = needsNewConnection ? { keepalive: false } : undefined
     // Tells whether an earlier attempt may have reached the service although its response was lost.
     let mayBeDone = false
     for (let attempt = 0; ; attempt++) {

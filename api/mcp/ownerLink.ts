@@ -79,7 +79,7 @@ export async function linkForOwner(
 ): Promise<InputRequiredResult | null> {
   const data = result.structuredContent
   // Only a tool that sends mail needs a link for the owner. A tool that reads or labels a held mail (a mail that waits
-  // for approval) has this mail as its result too, but sends nothing.
+  // for approval) also returns this mail, but sends nothing.
   if (!findTool(name)?.hints.openWorldHint) return null
   if (data?.deliveryStatus !== 'held' || !showsLinks(context)) return null
   const approval = await findHeld(connection, data)

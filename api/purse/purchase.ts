@@ -2,11 +2,11 @@
  * Holds the operations with which an agent buys from sellers. The REST API and the MCP tools share these operations.
  */
 import type { Static } from '@sinclair/typebox'
+import { headerKey } from '../../shared/http/headerName.ts'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
 import type { UseMethod } from '../../shared/vault/bounds/useMethods.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
-import { headerKey } from '../../shared/vault/headerName.ts'
 import {
   checkUseRequest,
   toolCall,

@@ -2,8 +2,8 @@
  * Makes the normal form of a URL path. The proxy finds the price by the normal form of the path, and forwards the
  * request with the path in this normal form.
  */
+import { isClearPath } from '../../shared/http/clearPath.ts'
 import { normalEncoding } from '../../shared/http/normalUrl.ts'
-import { isClear } from '../../shared/vault/bounds/allowedPaths.ts'
 
 /**
  * Reports a path that two servers may interpret differently. The error message names the forbidden part of the path.
@@ -39,7 +39,7 @@ export function normalPath(pathname: string): string {
   // Decoding %2e can create a new dot segment in the path. Therefore the check reads the decoded path.
   if (/\/\.{1,2}(?:\/|$)/.test(decoded)) throw new PathError('the path must not hold dot segments')
   if (decoded.includes('//')) throw new PathError('the path must not hold an empty segment')
-  if (!isClear(decoded)) {
+  if (!isClearPath(decoded)) {
     throw new PathError(
       'the path must be UTF-8, and must not hold a segment that some servers read as a dot segment',
     )

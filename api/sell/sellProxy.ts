@@ -3,8 +3,8 @@
  * has granted the payment.
  */
 import { proxy } from 'hono/proxy'
+import { headerKey } from '../../shared/http/headerName.ts'
 import { REPLACING_HEADERS } from '../../shared/http/replacingHeaders.ts'
-import { headerKey } from '../../shared/vault/headerName.ts'
 import { requirePayment } from '../client/paywalls/fetchPaywall.ts'
 import { isSold } from '../client/paywalls/httpPaywall.ts'
 import type { Purser } from '../client/purser.ts'

@@ -166,7 +166,7 @@ export class CostTurns {
    * `ms` milliseconds.
    */
   #sendAwayAbove(ms: number): boolean {
-    const costOf = this.#costs.now()
+    const costOf = this.#costs.asOfNow()
     let heaviest: [Waiting, number] | undefined
     let most = ms
     for (const waiting of this.#waiting.values()) {
@@ -193,7 +193,7 @@ export class CostTurns {
    * run.
    */
   #startLightest(): boolean {
-    const costOf = this.#costs.now()
+    const costOf = this.#costs.asOfNow()
     let lightest: Waiting | undefined
     let least = Number.POSITIVE_INFINITY
     for (const waiting of this.#waiting.values()) {

@@ -63,14 +63,14 @@ export class Costs {
 
   /** Returns the sum of the costs that the given sharers (such as inboxes) have caused. */
   of(sharers: readonly string[]): number {
-    return this.now()(sharers)
+    return this.asOfNow()(sharers)
   }
 
   /**
-   * Returns a function like {@link of} that uses the present moment for all its calls, so that a caller that compares
-   * many sharers reads the clock only once.
+   * Returns a function like {@link of} that reads no clock, because it uses the present moment for all its calls. Use it
+   * to compare many sharers.
    */
-  now(): (sharers: readonly string[]) => number {
+  asOfNow(): (sharers: readonly string[]) => number {
     const scale = 0.5 ** this.#halfLives()
     return (sharers) => {
       let sum = 0

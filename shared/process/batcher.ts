@@ -40,9 +40,12 @@ export function createBatcher<Item, Result>(options: {
   /**
    * Sets the rank of each item in the queue. Items with the lowest rank run first. An item that may not share an SQL
    * statement with these items waits for a later statement. If `rank` is absent, the oldest items run first. The
-   * function `now` returns a function that computes the rank of an item at that moment.
+   * function `asOfNow` returns a function that computes the rank of an item at that moment.
    */
-  rank?: { now: () => (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
+  rank?: {
+    asOfNow: () => (item: Item) => number
+    mayShare: (least: number, rank: number) => boolean
+  }
 }): Batcher<Item, Result> {
   const queue: Waiting<Item, Result>[] = []
   let busy = 0
@@ -72,7 +75,7 @@ export function createBatcher<Item, Result>(options: {
   const sortByRank = (): number => {
     const { batchMax, rank } = options
     if (rank === undefined || queue.length < 2) return batchMax
-    const rankOf = rank.now()
+    const rankOf = rank.asOfNow()
     const ranked = queue.map((waiting) => ({ waiting, rank: rankOf(waiting.item) }))
     ranked.sort((a, b) => a.rank - b.rank)
     for (const [n, { waiting }] of ranked.entries()) queue[n] = waiting

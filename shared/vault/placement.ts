@@ -17,9 +17,9 @@
  * header, parameter or field are percent-encoded.
  */
 
+import { headerKey } from '../http/headerName.ts'
 import type { Meet } from './bounds/narrowing.ts'
 import type { CredentialType } from './credential.ts'
-import { headerKey } from './headerName.ts'
 
 /**
  * Sets the maximum number of entries in the placement of one credential. Each entry names an allowed place of the

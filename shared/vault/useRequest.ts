@@ -6,13 +6,13 @@
  * credential's `data` may stand only in a place that the credential's `placement` allows.
  */
 import { randomUUID } from 'node:crypto'
+import { headerKey } from '../http/headerName.ts'
 import { normalUrl } from '../http/normalUrl.ts'
 import { REPLACING_HEADERS } from '../http/replacingHeaders.ts'
 import { type Bounds, checkBounds, effectiveBounds } from './bounds/bounds.ts'
 import type { UseMethod } from './bounds/useMethods.ts'
 import { CredentialInputError } from './credential.ts'
 import { fillBody, fillPairs } from './fillBody.ts'
-import { headerKey } from './headerName.ts'
 import {
   createFill,
   PLACEHOLDER,

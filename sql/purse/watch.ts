@@ -101,8 +101,8 @@ export async function findNewestOpen(
   network: string,
   { after, limit }: { after: string; limit: number },
 ): Promise<{ open: Open[]; lastProject: string }> {
-  // A project whose open payments are all on other chains has a row without a payment, which names the project as the
-  // last one of the poll.
+  // If all open payments of a project are on other chains, the result has a row for the project without a payment. This
+  // row may name the last project of the poll.
   const { rows } = await db.query<(OpenRow | { row: null }) & { last_project: string }>({
     name: 'find-newest-open-purchases',
     text: `

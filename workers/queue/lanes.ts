@@ -336,8 +336,8 @@ export class Lanes {
     for (const [name, { atMs, waitsUntilMs }] of lane.returns) {
       if (Math.max(atMs, waitsUntilMs) < nowMs) lane.returns.delete(name)
     }
-    // Each sharer (project) has its own queue of retry times. The code multiplies the spacing by the number of sharers,
-    // so that all queues together retry as often as one queue would.
+    // Each sharer (project) has its own queue of retry times. All queues together must retry as often as one queue.
+    // Therefore the code multiplies the spacing by the number of sharers.
     const sharers = lane.returns.size + (lane.returns.has(sharer) ? 0 : 1)
     const spacingMs = this.#returnSpacingMs(lane) * sharers
     const delayMs = Math.max(this.#limits.returnMs, spacingMs)

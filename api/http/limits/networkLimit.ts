@@ -24,8 +24,8 @@ export async function isOverLimit(
     (await countRequests(gatePool, subjectOf(name), 1)).used > most
   if (wide === undefined || perMinuteWide === null) return await isOver(network!, perMinute)
   // Each new /64 network adds a row to the database, so the function first checks the limit of the /48 network. It
-  // counts a request for the /48 network last, so that refused requests of one /64 network do not use up the limit of
-  // the others.
+  // counts a request for the /48 network last. Otherwise the refused requests of one /64 network would use up the limit
+  // of the others.
   if (await hasUsed(gatePool, subjectOf(wide), perMinuteWide)) return true
   return (await isOver(network!, perMinute)) || (await isOver(wide, perMinuteWide))
 }

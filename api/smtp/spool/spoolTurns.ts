@@ -137,9 +137,9 @@ export class SpoolTurns {
     // While the mover chooses a batch, the load of a queue can only grow. Therefore a batch of `count` mails can come
     // only from the `count` queues with the least load. The large mails of a flood then do not delay the mail of a
     // sender with little load.
-    const costNow = this.#costs.now()
+    const costOfLine = this.#costs.asOfNow()
     const lines = [...this.#lines.values()]
-      .map((line) => ({ ...line, cost: costNow(line.sharers), next: 0 }))
+      .map((line) => ({ ...line, cost: costOfLine(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)
       .slice(0, count)
     const more = new Map<string, number>()

@@ -148,8 +148,8 @@ export function purposeOfPath(path: string): PathPurpose {
 
 function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_UNSUBSCRIBE.test(own) && !CONFIRMED_SETTING.test(own)) return 'unsubscribe'
-  // A link with a path such as `/revoke/one-time-code` is for a person who did not request the mail, so its purpose is
-  // `other`.
+  // The purpose of a path such as `/revoke/one-time-code` is `other`, because only a person who did not request the mail
+  // opens it.
   if (/\/revoke(?=[/?]|$)/.test(own)) return 'other'
   const act = ACT.exec(own)?.groups?.act ?? ''
   if (/recover|reset|forgot|resend-?pwd/.test(act)) return 'reset'

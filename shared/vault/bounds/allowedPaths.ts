@@ -2,15 +2,12 @@
  * Checks the URL path of a request with a secret. The allowed paths of a credential are prefixes, which the check
  * compares segment by segment.
  */
+import { isClearPath } from '../../http/clearPath.ts'
 import type { Meet } from './narrowing.ts'
 
 /** Sets the maximum number of allowed paths of one credential. */
 export const ALLOWED_PATHS_MAX = 20
 const ENTRY_MAX_LENGTH = 1_024
-/**
- * Sets the maximum number of percent-encodings of a path. The check refuses a path with more nested percent-encodings.
- */
-const DECODINGS_MAX = 4
 
 /** Holds the allowed path `/`, which allows every path. */
 export const ANY_PATH = '/'
@@ -26,7 +23,7 @@ export const ALLOWED_PATH_RULE =
  */
 export function parseAllowedPath(text: string): string | null {
   if (text.length > ENTRY_MAX_LENGTH || !/^\/[^?#{}\\\s]*$/.test(text)) return null
-  if (/%(?:2f|5c|25)/i.test(text) || !isClear(text)) return null
+  if (/%(?:2f|5c|25)/i.test(text) || !isClearPath(text)) return null
   const { pathname } = new URL(text, 'https://any.example')
   return pathname === ANY_PATH ? ANY_PATH : pathname.replace(/\/$/, '')
 }
@@ -57,40 +54,4 @@ export const meetPaths: Meet = (one, other) =>
  */
 export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
   entries.includes(ANY_PATH) ||
-  (entries.some((entry) => isPrefix(entry, pathname)) && isClear(pathname))
-
-/**
- * Tells whether a path stays free of dot segments, empty segments and control characters, in every way in which a
- * server may decode the path.
- */
-export function isClear(path: string): boolean {
-  let text = path
-  for (let n = 0; n <= DECODINGS_MAX; n++) {
-    if (!hasPlainSegments(text)) return false
-    const decoded = decodedOnce(text)
-    if (decoded === null) return false
-    if (decoded === text) return true
-    text = decoded
-  }
-  return false
-}
-
-function decodedOnce(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null
-  }
-}
-
-function hasPlainSegments(path: string): boolean {
-  // The code normalises the path, because some servers turn U+FF0E into a dot and U+FF0F into a slash.
-  const folded = path.normalize('NFKC')
-  if (/\p{Cc}/u.test(folded)) return false
-  const segments = folded.slice(1).split(/[/\\]/)
-  return segments.every((segment, n) => {
-    const [name = ''] = segment.split(';', 1)
-    const isEmpty = name.replace(/[.\s]/g, '') === ''
-    return !isEmpty || (segment === '' && n === segments.length - 1)
-  })
-}
+  (entries.some((entry) => isPrefix(entry, pathname)) && isClearPath(pathname))

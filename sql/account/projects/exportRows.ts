@@ -20,7 +20,7 @@ const columns = ({ fields }: Section): string =>
     .join(', ')
 
 /**
- * Maps each SQL type to a value that sorts before the value of every row, so that the first page can begin after it.
+ * Maps each SQL type to the value after which the first page begins. This value sorts before the value of every row.
  */
 const FIRST: Record<Order[string], string> = {
   timestamptz: '-infinity',

@@ -253,8 +253,8 @@ export async function lockPurse(db: Client, projectId: string): Promise<LockedPu
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // A separate SQL statement reads the sums of the purse after the transaction has got the lock, so that it sees the
-  // payments of the transaction that held the lock before.
+  // Another transaction may have held the lock before and stored payments. A separate SQL statement reads the sums of the
+  // purse after the lock, so that it sees these payments.
   const { rows } = await db.query<{
     address: string
     frozen: boolean

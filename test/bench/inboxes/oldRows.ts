@@ -17,7 +17,7 @@ const OLD_DAYS = 90
 const PAGE = 50
 const CHARS = 1_000_000
 const ENDPOINT = newEndpointId()
-const URL = 'https://seller.example/hook'
+const WEBHOOK_URL = 'https://seller.example/hook'
 
 const EVENT = {
   messageId: 'm',
@@ -36,15 +36,15 @@ type AgingTable = {
   /** Names the column with the time of a row. */
   age: 'at' | 'created_at'
   /**
-   * Holds the SQL that stores $2 rows of the project $1. There is one second between two rows, and all rows are older
-   * than $3.
+   * Holds the SQL that stores $2 rows of the project $1. There is half a second between two rows, so that the new rows
+   * cover less than seven days. All rows are older than $3.
    */
   fill: string
   /** Writes one row as the service does. */
   write(): Promise<unknown>
   /** Reads one page as the API does. */
   page(): Promise<unknown>
-  /** Removes the rows that are older than 90 days. */
+  /** Removes the rows that are older than the retention of the table: 90 days, or 7 days for events. */
   removeOld(): Promise<unknown>
 }
 
@@ -57,7 +57,7 @@ export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url,
        webhook_secret)
      values ($1, $2, 'old.example', 'old.example', 1, 'base-sepolia', $3, 'whsec_scale_scale_scale')`,
-    [ENDPOINT, setting.project.id, URL],
+    [ENDPOINT, setting.project.id, WEBHOOK_URL],
   )
   await setting.pool.query(
     'insert into project_retention (project_id, logs_days, deliveries_days) values ($1, $2, $2)',
@@ -79,7 +79,7 @@ function tablesOf({ pool, project }: Setting): AgingTable[] {
       table: 'audit_log',
       age: 'at',
       fill: `insert into audit_log (project_id, at, action, subject, actor, request_id, outcome)
-             select $1, $3::timestamptz - n * interval '1 second', 'vault.get', 'name-' || n, 'loid-bench', 'req_' || n,
+             select $1, $3::timestamptz - n * interval '0.5 seconds', 'vault.get', 'name-' || n, 'loid-bench', 'req_' || n,
                'ok'
              from generate_series(1, $2::int) n`,
       write: () => writeAudit(pool, actor, { action: 'vault.get', subject: 'a', outcome: 'ok' }),
@@ -92,8 +92,8 @@ function tablesOf({ pool, project }: Setting): AgingTable[] {
       age: 'created_at',
       fill: `insert into webhook_deliveries (id, project_id, endpoint_id, subject_id, event, idempotency_key, url, body,
                status, attempt, created_at)
-             select k, $1, '${ENDPOINT}', 'msg_' || n, 'message.received', k, '${URL}',
-               convert_to(repeat('x', 300), 'utf8'), 'delivered', 1, $3::timestamptz - n * interval '1 second'
+             select k, $1, '${ENDPOINT}', 'msg_' || n, 'message.received', k, '${WEBHOOK_URL}',
+               convert_to(repeat('x', 300), 'utf8'), 'delivered', 1, $3::timestamptz - n * interval '0.5 seconds'
              from generate_series(1, $2::int) n cross join lateral (select 'dlv_' || md5(n || ' ' || $3::timestamptz) as k) ids`,
       write: () =>
         createDelivery(pool, {
@@ -101,7 +101,7 @@ function tablesOf({ pool, project }: Setting): AgingTable[] {
           to: { endpointId: ENDPOINT },
           subjectId: null,
           event: 'message.received',
-          url: URL,
+          url: WEBHOOK_URL,
           body: Buffer.alloc(300, 'x'),
         }),
       page: () =>
@@ -120,7 +120,7 @@ function tablesOf({ pool, project }: Setting): AgingTable[] {
       fill: `insert into events (project_id, seq, type, data, created_at)
              select $1, (select coalesce(min(seq), 0) from events) - n, 'message.received',
                jsonb_build_object('messageId', 'msg_' || n, 'subject', repeat('x', 200)),
-               $3::timestamptz - n * interval '1 second'
+               $3::timestamptz - n * interval '0.5 seconds'
              from generate_series(1, $2::int) n`,
       write: () =>
         recordEvents(pool, [{ projectId: project.id, type: 'message.received', data: EVENT }]),

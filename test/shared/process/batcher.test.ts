@@ -55,7 +55,7 @@ test('a batcher runs the items with the lowest given rank first, and combines on
   const batcher = createBatcher({
     batchMax: 3,
     parallel: 1,
-    rank: { now: () => (item: number) => item, mayShare: (least, rank) => rank <= least + 10 },
+    rank: { asOfNow: () => (item: number) => item, mayShare: (least, rank) => rank <= least + 10 },
     run: async (items: number[]) => {
       batches.push(items)
       if (batches.length === 1) {

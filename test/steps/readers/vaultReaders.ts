@@ -1,4 +1,7 @@
 /** Lists the functions of the vault that read untrusted texts. */
+
+import { isClearPath } from '../../../shared/http/clearPath.ts'
+import { headerKey } from '../../../shared/http/headerName.ts'
 import * as hosts from '../../../shared/vault/bounds/allowedHosts.ts'
 import * as paths from '../../../shared/vault/bounds/allowedPaths.ts'
 import {
@@ -10,7 +13,6 @@ import {
 import * as credential from '../../../shared/vault/credential.ts'
 import { createRunDecoder, narrowed, unescapedViews } from '../../../shared/vault/decodedViews.ts'
 import { fillBody, fillPairs } from '../../../shared/vault/fillBody.ts'
-import { headerKey } from '../../../shared/vault/headerName.ts'
 import { Masker } from '../../../shared/vault/maskSecrets.ts'
 import { NeedleSearch } from '../../../shared/vault/needleSearch.ts'
 import { createFill, unsentSecrets } from '../../../shared/vault/placeholders.ts'
@@ -120,7 +122,7 @@ export const VAULT_READERS: readonly Reader[] = [
         0,
       ),
   }),
-  reader('vault/headerName.ts headerKey', HEADER_MAX, HEADER, headerKey),
+  reader('http/headerName.ts headerKey', HEADER_MAX, HEADER, headerKey),
   reader('vault/useRequest.ts checkUseRequest: headers', HEADER_MAX, HEADER, (text) =>
     checkUseRequest(
       {
@@ -160,8 +162,8 @@ export const VAULT_READERS: readonly Reader[] = [
     parseAllowedPath: (text) => paths.parseAllowedPath(`/${text}`),
     meetPaths: (text) => paths.meetPaths(`/${text}`, `/${text}/a`),
     isAllowedPath: (text) => paths.isAllowedPath(['/a', text.slice(0, 1_024)], text),
-    isClear: (text) => paths.isClear(`/${text}`),
   }),
+  reader('http/clearPath.ts isClearPath', BODY_MAX, URL_TEXT, (text) => isClearPath(`/${text}`)),
   ...all('vault/placement.ts', BODY_MAX, URL_TEXT, {
     parsePlacement: (text) => placement.parsePlacement(text),
     'parsePlacement: JSON': (text) => placement.parsePlacement(`json:/${text}`.slice(0, 205)),

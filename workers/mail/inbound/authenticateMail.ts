@@ -62,8 +62,8 @@ export async function authenticateMail(
     const found = await authenticate(signed, {
       ip: remoteIp,
       helo: helo ?? '',
-      // The code converts the domain of the envelope sender to A-labels (the ASCII form of international domain names),
-      // because the SMTP library has decoded them, but SPF works only with A-labels.
+      // The SMTP library has decoded the domain of the envelope sender. SPF works only with A-labels (the ASCII form of
+      // international domain names), so the code converts the domain back.
       sender: addressKey(envelopeFrom),
       mta: ownHost,
       resolver: withDeadline(lookUp, SIGNS_MS, signal),

@@ -65,8 +65,8 @@ const createLane = (pool: Pool, costs: Costs): Stores =>
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
     rank: {
-      now() {
-        const costOf = costs.now()
+      asOfNow() {
+        const costOf = costs.asOfNow()
         return ({ inbound }) => costOf(sharersOf(inbound))
       },
       mayShare,

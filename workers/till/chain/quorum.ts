@@ -200,8 +200,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       },
     )
     const height = heights[quorum - 1]
-    // Fewer chain nodes than the quorum returned a block for the requested block tag (such as "latest"), so the quorum
-    // knows no such block.
+    // Too few chain nodes returned a block for the block tag (such as "latest"). Therefore the quorum knows no such
+    // block.
     if (height === undefined) return null
     return await single('eth_getBlockByNumber', [numberToHex(height), false])
   }
