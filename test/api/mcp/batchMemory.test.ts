@@ -72,7 +72,8 @@ test('unread answers to batches get a limited part of the memory, and a change i
   try {
     let head = ''
     while (!head.includes('"isError":true') && sockets.length < 40) {
-      const batch = [...[1, 2, 3, 4].map(read), change(`unread${sockets.length}`)]
+      // These results fit into 8 MB, so only a lack of memory refuses a read, in whatever order the calls end.
+      const batch = [...[1, 2, 3].map(read), change(`unread${sockets.length}`)]
       const begun = await readNothing(batch)
       sockets.push(begun.socket)
       head = begun.head
