@@ -42,7 +42,7 @@ async function heldMail(content: object = {}) {
 }
 
 describe('an object that disappears during a request gets the same response as an unknown object', () => {
-  test('a project', async () => {
+  test('if a project is deleted during a request, the response is 404', async () => {
     const reader = await service.newAgent()
     const whoami = await changingBefore('find-project ', endProject(reader), () =>
       reader.get('/v0/whoami'),
@@ -55,7 +55,7 @@ describe('an object that disappears during a request gets the same response as a
     expect(put).toMatchObject({ status: 404, body: { message: 'Project not found' } })
   })
 
-  test('an endpoint', async () => {
+  test('if an endpoint is deleted during a request to verify it, the response is 404', async () => {
     const { endpointId } = (await agent.put('/v0/sellers/endpoints', endpoint)).body
     const path = `/v0/sellers/endpoints/${endpointId}`
     const answer = await changingBefore(
@@ -66,7 +66,7 @@ describe('an object that disappears during a request gets the same response as a
     expect(answer).toMatchObject({ status: 404, body: { message: 'Endpoint not found' } })
   })
 
-  test('a credential', async () => {
+  test('if a credential is deleted during a request to change it, the response is 404', async () => {
     const path = '/v0/vault/short'
     await agent.put(path, { type: 'API_KEY', data: { key: 'k' } })
     const answer = await changingBefore(
@@ -77,7 +77,7 @@ describe('an object that disappears during a request gets the same response as a
     expect(answer.status).toBe(404)
   })
 
-  test('a webhook delivery', async () => {
+  test('if a webhook delivery is deleted during a request to replay it, the response is 404', async () => {
     const id = 'whd_meanwhile'
     await sql(
       `insert into webhook_deliveries (id, project_id, url, event, body, idempotency_key)
@@ -93,7 +93,7 @@ describe('an object that disappears during a request gets the same response as a
     expect(answer.status).toBe(404)
   })
 
-  test('a health report', async () => {
+  test('if a health report is deleted during the request that creates it, the response is 404', async () => {
     const answer = await changingBefore(
       'find-health-report ',
       () => sql('delete from health_reports'),
@@ -105,7 +105,7 @@ describe('an object that disappears during a request gets the same response as a
     })
   })
 
-  test('a message', async () => {
+  test('if a message or its HTML part is deleted during a request for it, the response is 404', async () => {
     const sender = await service.newAgent()
     const { messageId } = await sendMail(sender, { html: '<b>x</b>' })
     const html = `/projects/${sender.project.id}${messagePath(messageId).replace('/v0', '')}/html`
@@ -171,7 +171,7 @@ describe('a mail that waits for approval changes while a person reads or edits i
     expect(rows.map((row) => row.text_body)).not.toContain('New')
   })
 
-  test('an edit of a request that was removed, or of a mail that was deleted before it was composed, changes nothing', async () => {
+  test('an edit of an approval request that was removed, or of a mail that was deleted before it was composed, changes nothing', async () => {
     const gone = await heldMail()
     const remove = () => sql('delete from approvals where id = $1', gone.held.approvalId)
     expect(await changingBefore('from approvals a', remove, gone.edit, 2)).toMatchObject({

@@ -209,7 +209,7 @@ test('if an API key is rotated, every API process refuses the old key at once, a
   }
 })
 
-test('a platform key sets the retention of a project within bounds, and the audit log records the change', async () => {
+test('a platform key sets the retention periods of a project within bounds, and the audit log records the change', async () => {
   const project = await create()
   const path = `/v0/platform/projects/${project.projectId}`
   const set = (retention: unknown) => service.platform.patch(path, { retention })

@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     return (body as any).mandateId
   }
 
-  test('if one person renames a mandate while another person lowers its limit, the lower limit stays', async () => {
+  test('if one person renames a mandate (spending limit) while another person lowers its amount, the lower amount stays', async () => {
     const agent = await till.service.newAgent()
     await till.service.platform.post(`${pathOf(agent)}/purse`, {})
     const path = `${pathOf(agent)}/mandates/${await giveMandate(agent, 'Weather')}`
@@ -63,7 +63,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect(await read(path)).toMatchObject({ name: 'Tides', maxPerDay: '0.1' })
   })
 
-  test('if one person sets a purse’s low-balance limit while another sets its highest balance, both values stay', async () => {
+  test('if one person sets the low-balance limit of a purse (wallet) while another sets its highest balance, both values stay', async () => {
     const agent = await till.service.newAgent()
     const path = `${pathOf(agent)}/purse`
     await till.service.platform.post(path, {})

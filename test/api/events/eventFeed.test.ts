@@ -219,7 +219,7 @@ describe('an event reader continues after the last event that its caller has rec
     expect(await open(projectId, after(3))).toEqual({ begin: newest, missed: true })
   })
 
-  test('if the caller’s time for its last event differs from the stored time, the reader begins after the last event up to the caller’s time', async () => {
+  test('if the time that the caller sends for its last event differs from the stored time, the reader begins after the newest event up to that time', async () => {
     const projectId = await projectWith(3)
     const begins = async (at: Date, seq = 2) => open(projectId, after(seq, at))
     const missed = true

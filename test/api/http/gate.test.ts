@@ -38,7 +38,7 @@ const signIn = (subject: string, limit = 2) =>
 const freeze = () =>
   database.pool.query(`update rate_windows set window_start = window_start + interval '1 minute'`)
 
-test('the rate limit counts each call of an HTTP request, and admits exactly the allowed number of concurrent calls', async () => {
+test('the rate limit counts each call inside one HTTP request, and admits exactly the allowed number of concurrent calls', async () => {
   expect(await further('prj_a', 1)).toBe('admitted')
   await freeze()
   expect(await further('prj_a', 2)).toBe('admitted')

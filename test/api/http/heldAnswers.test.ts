@@ -29,12 +29,12 @@ test('a response body of at most 256 KB is returned whole, even if other respons
   expect(await answers.body('b', 1, read)).toBeInstanceOf(ReadableStream)
 })
 
-test('a growing response leaves out parts that do not fit, and counts the parts that it must contain', async () => {
+test('a response that grows part by part leaves out parts that do not fit into the memory, and counts the parts that it must contain', async () => {
   const answers = new HeldAnswers({ totalBytes: 8 * MB })
   const growing = answers.grow('a', 3 * MB)
   expect([growing.add(2 * MB, false), growing.add(2 * MB, false)]).toEqual([true, false])
   expect(growing.add(2 * MB, true)).toBe(true)
-  // The project now holds 4 MB, which is its half of the memory.
+  // The project's responses now occupy 4 MB, which is the half of the memory that one project may use.
   expect(answers.grow('a', 3 * MB).add(MB, false)).toBe(false)
   expect((await failure(answers.body('a', MB, read)))?.message).toMatch(/Too many large contents/)
   const body = growing.body(Buffer.alloc(MB))

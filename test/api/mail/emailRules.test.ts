@@ -380,7 +380,7 @@ test('an inbox with an allow rule accepts a bounce without a rule for its sender
   ])
 })
 
-test('if the database refuses the accepted part of a bounce, an inbox with an allow rule does not get the whole bounce instead', async () => {
+test('if the database refuses the facts that an inbox with an allow rule keeps of a bounce, the inbox does not get the whole bounce instead', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')

@@ -29,7 +29,7 @@ async function post(batch: object): Promise<{ status: number; bytes: number; res
   return { status, bytes: Buffer.byteLength(JSON.stringify(body)), results }
 }
 
-/** Returns the labels in the result of a change, which is the last call. */
+/** Returns the labels that the last call of a batch returns. This call changes labels. */
 const labelsIn = (results: any[]): string[] => results.at(-1).structuredContent.labels
 
 /** Sends a batch and reads only the first bytes of the answer. */

@@ -82,7 +82,7 @@ test('the service keeps the last ten health reports', async () => {
   expect((await service.platform.get(PATH)).body).toMatchObject({ complete: true, verdict: 'ok' })
 })
 
-test('if a worker does not respond for half a minute, the health report says that it is missing', async () => {
+test('if a worker does not respond for half a minute, the health report says that this worker is missing', async () => {
   const { pool } = service.database
   const id = await requestReport(pool, PART)
   const { body: waiting } = await service.platform.get(PATH)

@@ -192,7 +192,7 @@ test('a vault secret in the call of an MCP tool follows no redirect to another p
   expect([...new Set(mcp.paths)]).toEqual(['/mcp'])
 })
 
-test('the end of an MCP session contains no vault secret that DELETE must not contain', async () => {
+test('the DELETE request that ends an MCP session is sent only if the vault secret in the session may be used with DELETE requests', async () => {
   await using mcp = startMcpSeller()
   const called = { ...request, tool: { name: 'weather' } }
   for (const [allowedMethods, ended] of [

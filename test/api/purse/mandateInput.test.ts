@@ -55,7 +55,7 @@ describe('the service accepts a new mandate (spending limit) only with valid ter
     })
   })
 
-  test('a new mandate has a separate limit for each period', () => {
+  test('a new mandate (spending limit) has a separate limit for each period', () => {
     const { limits } = read({ maxPerHour: '1', maxPerMonth: '3', maxTotal: '4' })
     expect(limits).toEqual({
       hour: 1_000_000n,
@@ -65,7 +65,7 @@ describe('the service accepts a new mandate (spending limit) only with valid ter
     })
   })
 
-  test('a new mandate needs a limit for at least one period', () => {
+  test('a new mandate (spending limit) needs a limit for at least one period', () => {
     const none = { maxPerDay: null }
     expect(faultOf(none)).toBe('maxPerHour, maxPerDay, maxPerMonth or maxTotal must be there')
     for (const field of ['maxPerHour', 'maxPerMonth', 'maxTotal'] as const) {
@@ -140,7 +140,7 @@ describe('the service accepts only valid hosts, resources and payees in a mandat
     ).toEqual(inside)
   })
 
-  test('a mandate stores payee addresses in lower case, or allows any address', () => {
+  test('a mandate (spending limit) stores payee addresses in lower case, or allows any address', () => {
     expect(read({ payees: [`0x${'A'.repeat(40)}`] }).payees).toEqual([`0x${'a'.repeat(40)}`])
     expect(read({ payees: null }).payees).toBeNull()
     for (const payee of [`0x${'a'.repeat(39)}`, 'a'.repeat(40), `0x${'g'.repeat(40)}`]) {
@@ -157,7 +157,7 @@ describe('an owner can change single terms of a mandate (spending limit)', () =>
     expect(change({})).toEqual({ ...terms, validFrom: null })
   })
 
-  test('a change of a mandate removes a limit if it sets the limit to null', () => {
+  test('a change of a mandate (spending limit) removes the limit of a period if it sets this limit to null', () => {
     const removed = change({ task: null, payees: null, askAbove: null, validUntil: null })
     expect(removed).toMatchObject({
       task: null,
@@ -172,7 +172,7 @@ describe('an owner can change single terms of a mandate (spending limit)', () =>
     expect(Math.abs(validFrom!.getTime() - Date.now())).toBeLessThan(60_000)
   })
 
-  test('a change of a mandate’s times is refused unless the end time is later than the start time', () => {
+  test('a change of the times of a mandate (spending limit) is refused unless the end time is later than the start time', () => {
     const faultOfChange = (given: Parameters<typeof change>[0]) => {
       try {
         return change(given) && 'read'

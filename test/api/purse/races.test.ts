@@ -32,7 +32,7 @@ afterAll(async () => {
 
 const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(usdc) * 1e6))
 
-test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandates`, async () => {
+test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandates (spending limits)`, async () => {
   const buyer = await newBuyer(till)
   // The limit of 0.10 USDC is not a multiple of the price of 0.003 USDC, so less than one price remains of the limit.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })

@@ -71,7 +71,7 @@ describe('a purse (wallet) does not sign a payment that breaks one of its rules'
     })
   }
 
-  test('a mandate with a misspelt limit is refused, because the service would otherwise ignore the limit', async () => {
+  test('a mandate (spending limit) with a misspelt limit is refused, because the service would otherwise ignore the limit', async () => {
     const path = `/v0/platform/projects/${buyer.project.id}/mandates`
     const given = { name: 'm', hosts: ['a.example.com'], maxPerPayment: '1', maxPerDay: '1' }
     const { body } = await till.service.platform.post(path, given)
@@ -105,7 +105,7 @@ describe('a purse (wallet) does not sign a payment that breaks one of its rules'
     await refused('max_amount_exceeded', { maxAmount: '0.009999' })
   })
 
-  test('a purse (wallet) refuses a price above the limits of the mandate', async () => {
+  test('a purse (wallet) refuses a price above the limits of the mandate (spending limit)', async () => {
     seller.terms.amount = '1000001'
     await refused('mandate_exceeded', { maxAmount: '5' })
   })
@@ -169,7 +169,7 @@ describe('a purse (wallet) does not sign a payment that breaks one of its rules'
     expect(seller.received.length).toBe(1)
   })
 
-  test('without the owner’s decision, a purse (wallet) does not pay a price that rose by more than the mandate allows, even in small steps', async () => {
+  test('without the owner’s decision, a purse (wallet) does not pay a price that rose by more than the mandate (spending limit) allows, even in small steps', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.amount = '12001'
     const { body } = await buyer.pay(seller.url)
@@ -180,13 +180,13 @@ describe('a purse (wallet) does not sign a payment that breaks one of its rules'
     expect((await buyer.pay(seller.url)).body.state).toBe('waiting')
   })
 
-  test('if a price is above the mandate’s limit askAbove, the purse (wallet) signs nothing before the owner’s decision', async () => {
+  test('if a price is above the limit askAbove of the mandate (spending limit), the purse (wallet) signs nothing before the owner’s decision', async () => {
     await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.009' })
     const { body } = await buyer.pay(seller.url)
     expect(body).toMatchObject({ state: 'waiting', payment: null })
   })
 
-  test('a purse (wallet) refuses a payment if the mandate’s number of payments per minute is used up', async () => {
+  test('a purse (wallet) refuses a payment if the number of payments per minute that the mandate (spending limit) allows is used up', async () => {
     await buyer.giveMandate({ hosts: [seller.host], paymentsPerMinute: 1 })
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     const { body } = await buyer.pay(seller.url)
@@ -219,7 +219,7 @@ test('a purchase follows no HTTP redirect, neither before nor after the payment'
   expect(body).toMatchObject({ state: 'answered', status: 307, payment: { state: 'open' } })
 })
 
-test('if a resource has no price, a purchase returns the resource without a payment; a quote never signs a payment', async () => {
+test('if a resource has no price, a purchase returns the resource without a payment; a request for a quote (price) never signs a payment', async () => {
   const { body: quote } = await buyer.post('/v0/purse/quote', { url: seller.url })
   expect(quote).toMatchObject({ state: 'quoted', terms: { amountUsdc: '0.01' }, payment: null })
   seller.ask = () => new Response('free')

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { readPrices } from '../../../api/sell/prices.ts'
 import { normalPath } from '../../../api/sell/sellPath.ts'
 
-test('a path pattern in the price file matches every spelling that has the same normal form', () => {
+test('a path pattern in the price file matches every spelling of a path that has the same normalised form', () => {
   const { of, all } = readPrices(
     JSON.stringify({
       '/münchen/*': '0.01',

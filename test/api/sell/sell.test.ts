@@ -291,8 +291,8 @@ test('if two servers could read the path of a request in different ways, the req
     ['/nothing', 404],
     ['/', 404],
     ['/reports', 404],
-    // The service requests the path /reports/ when it checks the endpoint, and gets a 402 response with an offer. No
-    // content is for sale at this path.
+    // The service requests the path /reports/ when it checks the endpoint, so this path must get a 402 response with an
+    // offer, although no content is for sale there.
     ['/reports/', 402],
     ['/reports/a', 402],
     ['/reports/a/b', 402],

@@ -19,7 +19,7 @@ test('an IPv6 /64 network may open as many SMTP connections as one IP address, a
   expect(admitted('2001:db8:1::1')).toBe(true)
 })
 
-test('if the SMTP listener has its maximum of connections, a new connection closes the longest idle connection of the network with the most', () => {
+test('if the SMTP listener has its maximum of connections, a new one closes the longest idle connection of the network with the most connections', () => {
   const limits = new ConnectionLimits({ max: 4, perAddressMax: 10 })
   const ended: string[] = []
   const enter = (address: string, name: string, activeMs: number) => {

@@ -52,7 +52,7 @@ test('if incomplete mails use too many bytes in total, the network with the most
   expect((await mail.bytes()).equals(Buffer.alloc(3 * MB, 'newcomer'))).toBe(true)
 })
 
-test('if one network alone uses up the total limit, no mail of another network is interrupted', async () => {
+test('if one network alone uses up the total limit of incomplete mails, no mail of another network is interrupted', async () => {
   const { begin, ended } = mails()
   await begin('other', '10.0.1.1', 4)
   const { isTaken } = await begin('alone', '10.0.2.1', 5)

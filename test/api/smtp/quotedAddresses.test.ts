@@ -60,7 +60,7 @@ test('an address is refused if its quoted local part contains characters that ar
   }
 })
 
-test('a path with a quoted local part is refused if a parameter after it is malformed', async () => {
+test('an SMTP path (address in angle brackets) with a quoted local part is refused if a parameter after the path is malformed', async () => {
   await using talk = await talkSmtp(service.smtp!.port)
   const plain = await talk.say('MAIL FROM:<a@example.com> ENVID=a+0Db')
   expect(plain).toStartWith('501')

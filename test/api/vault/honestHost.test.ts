@@ -182,7 +182,7 @@ test('if a request contains encoded braces, the service sends them unchanged, be
   expect(JSON.stringify(received)).not.toContain(SECRET)
 })
 
-test('the service fills in a secret only in the allowed request parts, but fills in metadata anywhere', async () => {
+test('a placeholder for a secret is filled in only in the allowed request parts, but a placeholder for metadata is filled in anywhere', async () => {
   const auth = { Authorization: 'Bearer {{ apiKey }}' }
   expect((await use('api', { url: url('/'), headers: auth })).body.state).toBe('answered')
   expect(received[0]!.headers.authorization).toBe(`Bearer ${SECRET}`)

@@ -18,7 +18,7 @@ const store = async (name: string, type: string, data: object, more: object = {}
   expect((await agent.put(path(name), { type, data, ...more })).status).toBe(200)
 const sign = (name: string, input: object) => agent.post(path(name, '/sign'), input)
 
-test('a withheld key can still make HMAC-SHA256 and Ed25519 signatures, which equal the examples of RFC 4231 and RFC 8032', async () => {
+test('a withheld key (hidden from the agent) can still make HMAC-SHA256 and Ed25519 signatures, which equal the examples of RFC 4231 and RFC 8032', async () => {
   const reveal = { reveal: 'owner' }
   await store('mac', 'CUSTOM', { hmacKey: '0b'.repeat(20) }, reveal)
   const given = { algorithm: 'hmac-sha256', field: 'hmacKey', keyEncoding: 'hex', text: 'Hi There' }

@@ -194,7 +194,7 @@ test('without ALLOW_PRIVATE_NETWORKS, a request with a secret over plain http is
   expect(() => checkUseRequest(request, { allowLoopback: false })).toThrow('must be an https URL')
 })
 
-test('a withheld credential can be used, but not at another host, with another URL scheme or by an API key without the scope', async () => {
+test('a withheld credential (hidden from the agent) can be used, but not at another host, with another URL scheme or by an API key without the scope', async () => {
   await store('held', { reveal: 'owner' })
   answer = (_request, response) => response.end(SECRET)
   expect((await use('held', { url: url() })).body.response.body).toBe('[masked]')

@@ -58,7 +58,7 @@ test('a quoted local part of atoms, dots and spaces is accepted, and unnecessary
     expect(restoreQuotes(text)).toBe(text)
 })
 
-test('an envelope address may have a long local part or an IP address, but may not be a list or a path', () => {
+test('an envelope address may have a long local part or an IP address as its domain, but must be one address without angle brackets', () => {
   const long = `ada+caf_=${'x'.repeat(60)}=mail.example@gmail.com`
   for (const text of [
     long,

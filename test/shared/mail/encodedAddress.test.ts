@@ -13,7 +13,7 @@ const ADDRESSES = [
   'a=?b@evil.example',
 ]
 
-test('an address whose local part contains an encoded word is no address to which the service sends', () => {
+test('the service sends no mail to an address whose local part contains an encoded word', () => {
   for (const text of ADDRESSES) {
     expect([text, parseAddress(text)]).toEqual([text, null])
     expect([text, parseMailbox(`Ada <${text}>`)]).toEqual([text, null])
@@ -23,7 +23,7 @@ test('an address whose local part contains an encoded word is no address to whic
     expect(parseAddress(text)).toBe(text)
 })
 
-test('the service receives mail from an address with an encoded word, and a rule can name this address', () => {
+test('the service receives mail from an address with an encoded word, and an email rule can name this address', () => {
   for (const text of [ADDRESSES[0]!, ADDRESSES[2]!, ADDRESSES[3]!]) {
     expect([text, isEnvelopeAddress(text)]).toEqual([text, true])
     expect(parseRuleValue(text)).toBe(text.toLowerCase())

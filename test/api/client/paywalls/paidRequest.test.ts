@@ -8,8 +8,8 @@ import { shopService } from '../../../support/till/headers/shopService.ts'
 test('a payment that is an object has at most 1,000,000 characters and 15,000 values', () => {
   const long = (chars: number) => ({ a: 'x'.repeat(chars - '{"a":""}'.length) })
   expect([isReadable(long(1_000_000)), isReadable(long(1_000_001))]).toEqual([true, false])
-  // The service counts one value for the text itself, one for the opening bracket, and one for each comma. A list
-  // therefore counts one value more than it has items.
+  // The service counts one JSON value for the whole text, one for the opening bracket, and one for each comma. A list
+  // therefore counts as one value more than it has items.
   const many = (values: number) => Array(values - 1).fill(1)
   expect([isReadable(many(15_000)), isReadable(many(15_001))]).toEqual([true, false])
 })

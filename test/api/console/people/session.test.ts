@@ -85,7 +85,8 @@ test('the session cookie is HttpOnly and SameSite=Strict, and with https, no sib
   expect(secure.headers.get('set-cookie')).toMatch(
     /^__Host-purser_session=[\w-]{43}; .*; Path=\/; HttpOnly; SameSite=Strict; Secure$/,
   )
-  // A sibling host can set a cookie without the prefix `__Host-` for the path /console/api. Browsers send it first.
+  // A sibling host can set a cookie without the prefix `__Host-` for the path /console/api. Browsers send this cookie
+  // before the session cookie.
   const [own = ''] = secure.headers.get('set-cookie')!.split(';')
   const secret = (await signInAs(behindTls, 'viewer')).cookie.split('=')[1]
   for (const name of ['__Secure-purser_session', 'purser_session']) {

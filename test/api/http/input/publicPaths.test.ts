@@ -25,7 +25,7 @@ const wellKnown = [...new Glob('api/*/**/*Routes.ts').scanSync(ROOT)].flatMap((f
     ([, path]) => path!,
   ),
 )
-/** Holds the policy that only mail hosts read. */
+/** Holds the path of the MTA-STS policy, which only mail hosts read. */
 const MTA_STS = '/.well-known/mta-sts.txt'
 const OPEN = [
   ...wellKnown.filter((path) => path !== MTA_STS),

@@ -109,7 +109,7 @@ test('if a draft cannot be sent, the service keeps the draft', async () => {
   expect((await agent.get(DRAFTS)).body.count).toBe(2)
 })
 
-test('the service sends the version of a draft that the request read, and answers 409 if the draft has changed since', async () => {
+test('if a draft is sent and changed at the same time, the service sends its newest version, or answers 409 and sends nothing', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { to: ['a@example.com'], subject: 's', text: 'first' })
   const [sent, changed] = await Promise.all([

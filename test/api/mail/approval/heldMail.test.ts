@@ -374,7 +374,7 @@ test('if nobody decides about a mail that waits for approval, the mail expires a
   expect([late.status, late.body.error]).toEqual([410, 'expired'])
   const done = await untilStatus(agent, messageId, 'expired')
   expect(done.deliveryError).toBe('expired: nobody decided in time')
-  // The same approval still gets the same response after the service has recorded the expiry of the request.
+  // A repeated approval call gets the same response after the service has recorded the expiry of the request.
   const later = await approve(agent, held)
   expect([later.status, later.body.error]).toEqual([410, 'expired'])
   const change = { sha256: held.sha256, text: 'Too late.' }
@@ -403,7 +403,7 @@ test('if nobody decides about a mail that waits for approval, the mail expires a
   expect([copies(messageId), copies(second.messageId)]).toEqual([[], []])
 })
 
-test('after the bytes of an approved mail are deleted by the retention, the approval request keeps their hash and composes no new bytes', async () => {
+test('after the retention deletes the bytes of an approved mail, the approval request keeps their hash, and the service composes no new bytes', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
@@ -482,7 +482,7 @@ test('the fields of a project’s approval policy have limits, and the approver�
   })
 })
 
-test('an inbox at a former MAIL_DOMAIN is no address of an approver, because its agent reads the approval links', async () => {
+test('the address of an approver cannot be an inbox at a former MAIL_DOMAIN, because the inbox’s agent would read the approval links', async () => {
   const agent = await service.newAgent()
   const { config, database, platform } = service
   const moved = startApi({ ...config, mailDomain: 'mail.moved.example' }, database.url, silentLog)

@@ -20,7 +20,7 @@ function start() {
   return { reviews, made, read }
 }
 
-test('a review is computed only once while people read its pages', async () => {
+test('a review (the page texts of a mail that waits for approval) is computed only once while people read its pages', async () => {
   const { made, read } = start()
   const first = await read('a')
   expect(await read('a')).toBe(first)

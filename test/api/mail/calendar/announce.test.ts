@@ -229,7 +229,10 @@ test.each(['rejects', 'withdraws', 'deletes'])(
   },
 )
 
-/** Announces an event, changes its summary twice, and returns its uid and both changes, which wait for the owner. */
+/**
+ * Announces an event, changes its summary twice, and returns its uid and both changes, which wait for the owner's
+ * approval.
+ */
 async function changeTwice(agent: Agent, guest: Agent) {
   const first = await sendMail(agent, { to: [guest.address], event: EVENT })
   await decide(agent, first.messageId, 'approve')

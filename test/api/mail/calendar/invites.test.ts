@@ -251,7 +251,7 @@ test('if somebody other than the organizer sends an update or a cancellation, it
   const forgeries = [
     // This mail is forged: its sender is not authenticated and uses the organizer's address.
     { from: 'ada@example.com', envelopeFrom: 'mallory@evil.test' },
-    // The sender of this mail is authenticated but is not the organizer.
+    // The sender of this mail is authenticated but is not the organizer, so the mail must not change the event.
     { from: 'mallory@evil.test' },
   ]
   for (const sender of forgeries) {
@@ -390,7 +390,7 @@ test('events about a message contain its calendar invitation, and a client can w
   ])
 })
 
-test('invalid calendar files and endless recurrence rules do not harm the service', async () => {
+test('after invalid calendar files and endless recurrence rules, the service can still read other invitations', async () => {
   const agent = await service.newAgent()
   const broken = await invite(
     agent,

@@ -191,7 +191,7 @@ test('the client library waits for a mail with a one-time code, and returns the 
   expect(found?.message.links).toEqual(LINKS as never)
 })
 
-test('the service finds codes in a message that an earlier version stored when a client reads this message', async () => {
+test('if an earlier version of the service stored a message, the service finds the message’s codes when a client reads it', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'old', { text: 'Your code is 482913.\nhttps://s.example/help' })
   const [item] = await waitForMessages(agent, 1)

@@ -70,7 +70,7 @@ test('a mail with sendAt is sent at that time, and not earlier', async () => {
   expect(done.labels).toEqual(['sent'])
 })
 
-test('a reply with sendAt is scheduled, and the same call after this time gets the same response', async () => {
+test('a reply with sendAt is scheduled, and a repeated call after this time gets the first response again', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const reply = { text: 'Later', sendAt: inMs(3_000) }

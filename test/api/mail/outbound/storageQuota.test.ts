@@ -148,7 +148,7 @@ test('the stored size of a project stays correct, whichever process stores or de
   }
 })
 
-test('a project may have at most 1,000 open event streams and waits, and these do not reduce the number of another project', async () => {
+test('a project may have at most 1,000 open event streams and waiting calls, and these do not reduce the number that another project may have', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { url, pool } = service.database
   const feed = startEventFeed(url, pool, silentLog)

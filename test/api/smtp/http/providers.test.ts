@@ -156,7 +156,7 @@ test('a large webhook of Postmark that arrives slowly delays no other large webh
   await waitFor('the end of the unfinished body', async () => readdirSync(folder).length === 0)
 })
 
-test('a webhook of Postmark is refused if its body or its mail is too large, or if its share of the disk is used up', async () => {
+test('a webhook of Postmark is refused if its body or its mail is too large, or if no disk space is left for the mail', async () => {
   const { url, headers, textOf } = await postmarkHook((await service.newAgent()).address)
   const keys = new InboundKeys(service.database.pool, service.config.smtp.http!.secrets)
   let written = 0

@@ -33,7 +33,7 @@ const mail = (text: string) => ({
 const all = (spool: Spool, size: SpooledSize) =>
   spool.read(spool.arrivals(size, 0, 1_000).map(({ id }) => id))
 
-test('the spool counts and lists its mails by indexes, because reading the bytes of large mails would take seconds', async () => {
+test('the spool (disk queue of mail) counts and lists mails by indexes, because reading the bytes of large mails would take seconds', async () => {
   const spool = new Spool(folder)
   const file = new Database(join(folder, 'spool.sqlite'))
   const planOf = (sql: string) =>
@@ -80,7 +80,7 @@ describe('the service makes a copy of its spool (the file of accepted mail)', ()
   })
 })
 
-test('the spool stores complete mails of many concurrent connections, and a failed mail does not damage the next one', async () => {
+test('the spool (disk queue of mail) stores complete mails of many concurrent connections, and a failed mail does not damage the next one', async () => {
   const spool = new Spool(folder)
   const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'x'.repeat(n * 300)}`)
   await Promise.all(texts.map((text) => spool.accept(mail(text))))
@@ -109,7 +109,7 @@ test('if the spool (disk queue of accepted mail) is closed and opened again, it 
   await again.close()
 })
 
-test('after the deletion of an inbox address, the spool’s list of known addresses lacks this address at once', async () => {
+test('after the deletion of an inbox address, the known addresses of the spool (disk queue of mail) lack this address at once', async () => {
   const spool = new Spool(folder)
   spool.addresses.update({ add: ['a@mail.test', 'b@mail.test'] })
   expect(spool.addresses.find(['x@mail.test', 'a@mail.test'])).toBe('a@mail.test')
@@ -124,7 +124,7 @@ test('after the deletion of an inbox address, the spool’s list of known addres
   await spool.close()
 })
 
-test('a small mail can move from the spool to the database while a large mail still waits in the spool', async () => {
+test('a small mail can move from the spool (disk queue) to the database while a large mail still waits in the spool', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const address = await addressOf(pool, await newProject(pool))
@@ -138,8 +138,8 @@ test('a small mail can move from the spool to the database while a large mail st
   }
   const blocker = await pool.connect()
   await blocker.query('begin')
-  // The locked database row keeps the large mail in the spool, because the large mail cannot be inserted into
-  // PostgreSQL.
+  // The locked database row keeps the large mail in the spool (the file of accepted mail), because the mail cannot be
+  // inserted into PostgreSQL.
   await blocker.query(`insert into raw_mails (source_key, bytes) values ($1, '')`, [
     large!.sourceKey,
   ])
@@ -156,7 +156,7 @@ test('a small mail can move from the spool to the database while a large mail st
   await spool.close()
 })
 
-test('if PostgreSQL refuses one spooled mail, all other mails of its batch move to the database, and the spool keeps the refused mail', async () => {
+test('if PostgreSQL refuses one mail of the spool (disk queue), all other mails of its batch move to the database, and the refused mail stays', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const address = await addressOf(pool, await newProject(pool))
@@ -184,7 +184,7 @@ test('if PostgreSQL refuses one spooled mail, all other mails of its batch move 
   await spool.close()
 })
 
-test('the mover stops while the database is away, and the spool keeps its mails', async () => {
+test('while the database is unreachable, no mail moves from the spool (disk queue) to the database, and the spool keeps all its mails', async () => {
   const pool = createPool({ url: 'postgres://nobody@127.0.0.1:1/purser', size: 1, name: 'mover' })
   const spool = new Spool(folder)
   await spool.accept(mail('One'))
@@ -281,7 +281,7 @@ describe('the spooled mail of several inboxes and networks moves to the database
     await spool.close()
   })
 
-  test('the spool loses no mail when SQLite reuses a row number', async () => {
+  test('the spool (disk queue of mail) loses no mail when SQLite reuses a row number', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     const seen: string[] = []

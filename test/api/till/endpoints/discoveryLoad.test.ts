@@ -14,8 +14,8 @@ beforeAll(async () => {
   const env = { TRUSTED_PROXIES: '127.0.0.0/8', DATABASE_POOL: '16' }
   service = await startTestService({
     ...{ smtp: false, workers: false, env },
-    // The test clock stands still, so that no network gets its processor time back during a test. The time is enough
-    // for two large pages.
+    // The test clock stands still, so that no network's allowance of processor time is refilled during a test. The
+    // allowance is enough for two large pages.
     loopTime: new LoopTime(() => 0, { burstMs: 250, perSecondMs: 1 }),
   })
   await connectChain(service.database.pool)
@@ -25,7 +25,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const get = (path: string, ip: string) =>
   fetch(service.url + path, { headers: { 'x-forwarded-for': ip } })
 
-test('while fifty strangers wait for searches of paid resources, a project can still read and search its mail', async () => {
+test('while fifty clients without an API key wait for searches of paid resources, a project can still read and search its mail', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   const lock = await pool.connect()
@@ -51,7 +51,7 @@ test('while fifty strangers wait for searches of paid resources, a project can s
   expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200))
 })
 
-test('if a network begins twenty reads of the public list at once, six are answered and fourteen refused, and other networks are still served', async () => {
+test('if one IP network begins twenty reads of the public list at once, six are answered and fourteen refused, and other networks are still served', async () => {
   const lock = await service.database.pool.connect()
   await lock.query('begin')
   await lock.query('lock table seller_endpoints')
@@ -66,7 +66,7 @@ test('if a network begins twenty reads of the public list at once, six are answe
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(6)
 })
 
-test('if the database is too slow for the public list, a stranger gets 503, and no cache may store this response for other clients', async () => {
+test('if the database is too slow for the public list, a client without an API key gets 503, and no cache may store this response', async () => {
   const lock = await service.database.pool.connect()
   await lock.query('begin')
   await lock.query('lock table seller_endpoints')
@@ -77,7 +77,7 @@ test('if the database is too slow for the public list, a stranger gets 503, and 
   expect(answer.headers.get('cache-control')).toBe('no-store')
 })
 
-test('a network that reads many large pages of paid resources is refused, while another network is served', async () => {
+test('an IP network that reads many large pages of paid resources is refused, while another network is served', async () => {
   const { pool } = service.database
   const seller = await newListedSeller(pool)
   const description = 'x'.repeat(40_000)

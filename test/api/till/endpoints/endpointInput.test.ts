@@ -44,8 +44,8 @@ async function faultOf(read: () => unknown): Promise<string> {
   throw new Error('the input was read')
 }
 
-describe('the service stores the URL of an endpoint in normal form, and refuses a URL that is not public', () => {
-  test('the URL of an endpoint is stored in normal form, without query and fragment', () => {
+describe('the service stores the normalised URL of an endpoint, and refuses a URL that is not public', () => {
+  test('the URL of an endpoint is stored in normalised form, without query and fragment', () => {
     expect(readUrlPattern('HTTPS://API.Example:443/a?x=1#y', false)).toEqual({
       url: 'https://api.example/a',
       matchKey: 'api.example/a',
@@ -84,7 +84,7 @@ describe('the service checks each URL that it will call itself, and refuses a UR
     expect(read('http://127.0.0.1:9/a', true)).toBe('http://127.0.0.1:9/a')
   })
 
-  test('a URL that the service calls has at most 2,048 characters, both as given and in its normal form', async () => {
+  test('a URL that the service calls has at most 2,048 characters, both as given and in its normalised form', async () => {
     const base = 'https://api.example/?q='
     const longest = base + 'x'.repeat(2_048 - base.length)
     expect(read(longest)).toBe(longest)

@@ -31,8 +31,8 @@ test('the totals of an endpoint count only settled payments', async () => {
   await client.setAutomine(false)
   const { header } = await pay({}, { account })
   const { body: doomed } = await redeem(seller, header)
-  // The payment's transaction must be in the node's pool before the payer sends a separate transfer. Otherwise the
-  // service would refuse to send the transaction.
+  // The payment's transaction must be in the mempool of the chain node before the payer sends a separate transfer.
+  // Otherwise the service would refuse to send the payment's transaction.
   await waitFor('the transaction', async () => {
     const { rows } = await service.database.pool.query(
       'select from chain_transactions where payment_id = $1 and sent_at is not null',

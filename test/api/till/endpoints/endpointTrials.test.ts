@@ -74,7 +74,7 @@ test('a trial (test purchase) of an endpoint shows the 402 response, pays once, 
   expect((await list()).body.count).toBe(1)
 })
 
-test('if an endpoint is unreachable or sends no x402 challenge, its trial (test purchase) fails with this reason', async () => {
+test('if an endpoint is unreachable or sends no x402 challenge, its trial (test purchase) fails and states this reason', async () => {
   const free = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('a\0b') })
   const open = await register(`http://127.0.0.1:${free.port}/open`)
   await seller.post(`${open}/trial`, { buy: true })

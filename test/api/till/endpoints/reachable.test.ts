@@ -103,7 +103,8 @@ describe('a seller gets an x402 challenge only for an endpoint that is active an
   test('the check of an unreachable endpoint starts even if the timer of the wait ends before the database’s clock allows the next check', async () => {
     await set(`${UNREACHABLE}, check_provoked_at = ${ago(1_000)}`)
     const answer = check('unreachable')
-    // The request reads this time within these queries, and then waits for the rest of the pause.
+    // These queries give the request enough time to read `check_provoked_at`. The request then waits for the rest of
+    // the pause between two checks.
     for (let n = 0; n < 20; n++) await findEndpointCheck(pool, id)
     await set(`check_provoked_at = check_provoked_at + interval '100 milliseconds'`)
     await waitFor('the check', queued)

@@ -171,7 +171,7 @@ describe('the facilitator accepts payment requirements of a seller, or refuses t
 })
 
 describe('if a seller names the paid resource in the requirements, the payment belongs to this resource', () => {
-  test('the paid resource is the resource that the seller names, in normal form, and belongs to its registered endpoint', async () => {
+  test('the paid resource is the normalised URL that the seller names, and belongs to the endpoint that is registered for it', async () => {
     for (const reading of [
       readV1({ resource: 'HTTPS://API.Example:443/report?x=1' }),
       readV2({ extra: { resource: 'HTTPS://API.Example:443/report?x=1' } }),
@@ -241,7 +241,7 @@ describe('if a seller names the paid resource in the requirements, the payment b
     expect(offer.description).toBe('x'.repeat(499))
   })
 
-  test('a resource counts as publicly listed if its endpoint is in the public list', async () => {
+  test('a resource counts as publicly listed if the endpoint of the resource is in the public list', async () => {
     await sell(projectId, 'api.example/listed', true)
     const resource = 'https://api.example/listed'
     expect((await offerOf(readV1({ resource }))).discoverable).toBe(true)

@@ -299,7 +299,7 @@ describe('a project without payments or without a known chain cannot sell over t
     })
   })
 
-  test('while the database is away, the facilitator answers with status 503 and calls no payment invalid', async () => {
+  test('while the database is unreachable, the facilitator answers with status 503 and calls no payment invalid', async () => {
     const good = faceV1(await pay())
     for (const body of [good, { ...good, paymentPayload: { x402Version: 1 } }]) {
       const answer = await whileFailing('select p.pay_to', () =>

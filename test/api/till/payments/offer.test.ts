@@ -72,7 +72,7 @@ async function faultOf(reading: Promise<unknown>): Promise<string> {
 }
 
 describe('the service makes an offer from the fields that a seller gives, and refuses a wrong price, network or resource', () => {
-  test('an offer contains the seller, the endpoint, and the URL of the paid resource in normal form', async () => {
+  test('an offer contains the seller, the endpoint, and the normalised URL of the paid resource', async () => {
     const description = 'A report'
     const offer = await read({ resource: 'HTTPS://API.Example:443/report?x=1#y', description })
     expect(offer).toEqual({

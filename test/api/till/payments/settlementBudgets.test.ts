@@ -108,7 +108,7 @@ test('after the daily number of settlements is used up, no payment is claimed (s
     usage: { dailySettlements: 3 },
     limits: { dailySettlements: 3, dailyGas: 10_000_000 },
   })
-  // Another project has its own daily limit on settlements.
+  // Another project has its own daily limit on settlements, so its payment still succeeds.
   const neighbour = await till.newSeller()
   expect((await redeemToEnd(neighbour, (await pay()).header)).body.ok).toBe(true)
 

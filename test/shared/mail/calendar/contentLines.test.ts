@@ -1,4 +1,4 @@
-/** Tests that the service reads calendar files with lines that RFC 5545 forbids and that other programs read. */
+/** Tests that the service reads lines of calendar files that violate RFC 5545, as other programs do. */
 import { describe, expect, test } from 'bun:test'
 import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
 
@@ -11,18 +11,18 @@ const readText = (text: string) =>
   readCalendar(new TextEncoder().encode(text), Date.parse('2026-03-01T00:00:00Z'))
 const read = (...lines: string[]) => readText(calendar(...lines))[0]
 
-describe('the service reads calendar lines even if the sender broke or escaped them wrongly', () => {
+describe('the service reads lines of a calendar file even if the sender folded or escaped the lines wrongly', () => {
   test('a line break that the sender did not escape becomes a line break of the text', () => {
     const event = read(START, 'DESCRIPTION:Dear all', '', 'we meet at noon.', 'LOCATION:Room 1')
     expect(event).toMatchObject({ description: 'Dear all\nwe meet at noon.', location: 'Room 1' })
   })
 
-  test('a folded line that follows an unescaped line break continues this line', () => {
+  test('a folded line after an unescaped line break continues the text after the line break', () => {
     const event = read(START, 'DESCRIPTION:one', 'two th', ' ree')
     expect(event?.description).toBe('one\ntwo three')
   })
 
-  test('a line of a calendar file that is not a property is left out, and the next line is read', () => {
+  test('the reader skips a line of a calendar file that is not a property, and reads the next line', () => {
     expect(read(START, 'some words', 'SUMMARY:Lunch')).toMatchObject({
       summary: 'Lunch',
       start: { at: '2026-03-02T10:00:00.000Z' },
@@ -61,7 +61,7 @@ describe('the service reads calendar lines even if the sender broke or escaped t
   )
 })
 
-describe('the service reads calendar dates and times that lack a parameter or a time', () => {
+describe('the service reads calendar dates and times that lack the parameter VALUE=DATE or a part of the time', () => {
   test.each(['DTSTART:20260302', 'DTSTART:2026-03-02', 'dtstart:20260302 '])(
     'the line %s is a whole day without VALUE=DATE',
     (line) => {
@@ -83,7 +83,7 @@ describe('the service reads calendar dates and times that lack a parameter or a 
     expect(read(line)).toMatchObject({ allDay: false, start: { at: '2026-03-02T10:00:00.000Z' } })
   })
 
-  test('a day that a series of whole days excludes is left out even if its line lacks VALUE=DATE', () => {
+  test('a day that EXDATE excludes from a series of whole days is left out even if the EXDATE line lacks VALUE=DATE', () => {
     const event = read('DTSTART:20260302', 'RRULE:FREQ=DAILY;COUNT=3', 'EXDATE:20260303')
     expect(event?.recurrence?.next).toEqual([
       '2026-03-02T00:00:00.000Z',
@@ -91,7 +91,7 @@ describe('the service reads calendar dates and times that lack a parameter or a 
     ])
   })
 
-  test('a day that a series of timed events excludes is left out even if its line lacks VALUE=DATE', () => {
+  test('a day that EXDATE excludes from a series of timed events is left out even if the EXDATE line lacks VALUE=DATE', () => {
     const event = read(START, 'RRULE:FREQ=DAILY;COUNT=3', 'EXDATE:20260303')
     expect(event?.recurrence).toMatchObject({
       rule: 'FREQ=DAILY;COUNT=3',

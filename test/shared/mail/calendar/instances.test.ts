@@ -88,7 +88,7 @@ describe('an event without a recurrence rule has one instance', () => {
   })
 })
 
-describe('an event with a recurrence rule has the instances of the rule, with exceptions and additions', () => {
+describe('an event with a recurrence rule has the instances of the rule, without excluded instances (EXDATE) and with added instances (RDATE)', () => {
   const daily = ['DTSTART:20260302T100000Z', 'RRULE:FREQ=DAILY;COUNT=4']
 
   test('a recurring event has the instances of its rule, but at most as many as the caller requests', () => {
@@ -203,7 +203,7 @@ describe('the UNTIL part of a recurrence rule ends a series', () => {
   const until = (text: string, start = 'DTSTART;TZID=Europe/Berlin:20260302T100000') =>
     locals([start, `RRULE:FREQ=DAILY;UNTIL=${text}`]).length
 
-  test('an UNTIL in UTC is an exact time, and an instance at exactly this time still counts', () => {
+  test('an UNTIL in UTC is an exact time, and an instance at exactly this time still belongs to the series', () => {
     expect(until('20260304T090000Z')).toBe(3)
     expect(until('20260304T085959Z')).toBe(2)
   })
@@ -301,7 +301,7 @@ describe('the service stores only the calendar lines that define the instances o
     return sourceOf(event, calendar)
   }
 
-  test('the calendar lines that the service stores give the same instances, with exceptions, additions and time zones', () => {
+  test('the calendar lines that the service stores give the same instances as the whole file, with EXDATE, RDATE and time zones', () => {
     const lines = [
       ...series,
       'DTEND;TZID=Our office:20260323T113000',
@@ -353,7 +353,7 @@ describe('the service stores only the calendar lines that define the instances o
     expect(source(...series, 'SUMMARY:Tide tables')).not.toContain('Tide')
   })
 
-  test('the calendar lines that the service stores define only the unknown time zones that the event names', () => {
+  test('the calendar lines that the service stores define a time zone only if the event names it and its name is unknown', () => {
     const zone = (...lines: string[]) => ['BEGIN:VTIMEZONE', ...lines, ...ZONE.slice(2)]
     const text = [
       'BEGIN:VCALENDAR',
@@ -389,8 +389,8 @@ describe('the service stores only the calendar lines that define the instances o
     const added = 'RDATE:20260302T100000Z'
     const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
     const room = 100_000 - source(...start)!.length
-    // A long parameter in the last line fills the characters that are left up to the limit, because a whole additional
-    // line would be too long.
+    // The last line gets a long parameter that fills the text exactly up to the limit of 100,000 characters, because a
+    // whole additional line would be too long.
     const filled = (length: number) => added.replace(':', `;X-A=${'x'.repeat(length - 5)}:`)
     const lineLength = added.length + 2
     const lines = [...start, ...Array(Math.floor(room / lineLength) - 2).fill(added)]

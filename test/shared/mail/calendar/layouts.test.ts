@@ -143,7 +143,7 @@ const timetable = (...zoneLines: string[]) =>
 const sourcesOf = (text: string) =>
   readCalendar(Buffer.from(text), NOW_MS).map(({ source }) => source)
 
-test('all series in the calendar file of a timetable stay series, although the file defines its own time zone', () => {
+test('the recurring events in the calendar file of a timetable are read as recurring, although the file defines its own time zone', () => {
   const sources = sourcesOf(timetable(`COMMENT:${'x'.repeat(3_000)}`))
   expect(sources.map((source) => expand(source!, WINDOW).length)).toEqual(
     Array(INVITES_MAX).fill(10),
@@ -372,7 +372,8 @@ print(json.dumps(calendar.to_ical().decode()))`
       expect(invite).toMatchObject({
         uid: 'python@example.com',
         summary: 'Schlüssel, "drei"; viele',
-        // The Python library icalendar writes only the short name of the time zone, so the time has the zone CET.
+        // The Python library icalendar writes only the short name of the time zone, so the service reads CET as the
+        // time zone.
         start: { at: '2030-03-18T09:00:00.000Z', zone: 'CET' },
         recurrence: {
           next: [

@@ -39,7 +39,7 @@ describe('a message whose organizer is authenticated updates an event, unless th
     expect(effect(KNOWN, EARLIER)).toBe('outdated')
   })
 
-  test('the organizer’s message replaces an event that a stranger announced, even with a lower SEQUENCE', () => {
+  test('the organizer’s message replaces an event that an unauthenticated sender announced, even with a lower SEQUENCE', () => {
     expect(effect({ ...KNOWN, isProven: false }, { sequence: 0, stampMs: 0 })).toBe('updated')
   })
 
@@ -50,7 +50,7 @@ describe('a message whose organizer is authenticated updates an event, unless th
     expect(effect(null, LATER, { series: CANCELLED })).toBe('new')
   })
 
-  test('a message about an instance takes effect if its recurring event still exists, or if only a stranger cancelled this event', () => {
+  test('a message about an instance takes effect if its recurring event exists, or if only an unauthenticated sender cancelled this event', () => {
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isCancelled: false } })).toBe('new')
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isProven: false } })).toBe('new')
   })
@@ -59,11 +59,11 @@ describe('a message whose organizer is authenticated updates an event, unless th
 describe('a message of somebody who is not the authenticated organizer changes no known event', () => {
   const stranger = { isProven: false }
 
-  test('a message from a stranger announces an event that the calendar does not have', () => {
+  test('a message from an unauthenticated sender announces an event that the calendar does not have', () => {
     expect(effect(null, SAME, stranger)).toBe('new')
   })
 
-  test('a stranger’s message changes no known event, cancels nothing, and adds no instance to a recurring event', () => {
+  test('a message from an unauthenticated sender changes no known event, cancels nothing, and adds no instance to a recurring event', () => {
     expect(effect(KNOWN, LATER, stranger)).toBe('proposal')
     expect(effect({ ...KNOWN, isProven: false }, LATER, stranger)).toBe('proposal')
     expect(effect(null, SAME, { ...stranger, isCancellation: true })).toBe('proposal')

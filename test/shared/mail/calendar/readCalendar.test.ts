@@ -303,7 +303,7 @@ describe('the recurrence of an event shows its rule and its next starts', () => 
   })
 })
 
-describe('a person of an event is read with a mail address and a name', () => {
+describe('a person of an event (organizer or attendee) is read with a mail address and a name', () => {
   const organizer = (text: string) => read(`ORGANIZER${text}`).organizer
 
   test('a person’s address comes from the mailto URI in any letter case, and a person’s name comes from CN', () => {
@@ -316,7 +316,7 @@ describe('a person of an event is read with a mail address and a name', () => {
     expect(organizer(`;CN=${'n'.repeat(201)}:mailto:mira@a.example`)!.name).toHaveLength(200)
   })
 
-  test('if the value of a person is no mailto URI, the address comes from the parameter EMAIL', () => {
+  test('if the line of an organizer or attendee contains no mailto URI, the address comes from the parameter EMAIL', () => {
     expect(organizer(';EMAIL=mira@a.example:urn:uuid:1')!.address).toBe('mira@a.example')
     expect(organizer(';EMAIL=mira@a.example:mailto:cy@a.example')!.address).toBe('cy@a.example')
   })

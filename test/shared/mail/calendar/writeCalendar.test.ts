@@ -45,8 +45,8 @@ const lines = (name: string, given: Partial<WrittenEvent>) =>
   request(given).filter((line) => line.startsWith(name))
 
 /**
- * Holds a text with line ends and other control characters. The constant `PLAIN` holds what a reader should get from
- * it.
+ * Holds a text with line ends and other control characters. The constant `PLAIN` holds the text that other calendar
+ * programs should read.
  */
 const MIXED = 'a\r\nb\rc\u2028d\u2029e\u0085f\tg\0\v\u007fh'
 const PLAIN = 'a\nb\nc\nd\ne\nf\tgh'
@@ -214,7 +214,7 @@ describe('a reply to an invitation contains the answer of one attendee', () => {
     expect(linesOf(answer('Late, sorry'))).toContain('COMMENT:Late\\, sorry')
   })
 
-  test('each line end in the comment becomes a newline, and other control characters disappear', () => {
+  test('each line end in the comment of a reply to an invitation becomes a newline, and other control characters disappear', () => {
     expect(answer(MIXED)).not.toMatch(STRAY)
     expect(readByOthers(answer(MIXED))).toMatchObject({ comment: PLAIN })
   })

@@ -37,7 +37,7 @@ describe('the service finds one-time codes in a mail', () => {
     },
   )
 
-  test('a code that a mail also names with a prefix is found once', () => {
+  test('if a mail shows the same code with and without a prefix, the service lists the code once, without the prefix', () => {
     for (const text of [
       'Your verification code is ACME-482913.\nYour verification code is 482913.',
       'Your verification code is 482913.\nYour verification code is ACME-482913.',

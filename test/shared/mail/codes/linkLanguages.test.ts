@@ -1,6 +1,6 @@
 /**
- * Tests the words of link buttons in languages that few products use. The paths of these links do not show their
- * purpose.
+ * Tests the words of link buttons in languages that few products use. Only these words can decide the purpose of a
+ * link, because the paths of the links do not show it.
  */
 import { expect, test } from 'bun:test'
 import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'

@@ -1,12 +1,12 @@
 /**
  * Tests the phrases that announce the purpose of a link in 48 languages (test/fixtures/codes/linkPhrases.txt,
- * linkRequests.txt), and the phrases of an outsider in 130 languages (linkWorld.txt).
+ * linkRequests.txt), and the phrases that an outside author wrote in 130 languages (linkWorld.txt).
  */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { purposeOfText } from '../../../../shared/mail/codes/linkWords.ts'
 
-/** Names, for each column of the file, the purpose that its phrases announce. */
+/** Names the purpose that the phrases announce, for each column of the file linkPhrases.txt. */
 const PURPOSES = [
   ...['unsubscribe', 'unsubscribe', 'unsubscribe'],
   ...['verify', 'sign-in', 'sign-in', 'reset'],
@@ -74,7 +74,7 @@ test('two words that are far from each other do not together give a link its pur
   expect(purposeOfText(far(18))).toBeUndefined()
 })
 
-test('a text about a password or a confirmation gives a link this purpose, even if it also mentions mail settings', () => {
+test('a link about a password has the purpose `reset`, and a link about a confirmation `verify`, even if its text also mentions mail settings', () => {
   expect(purposeOfText('Neues Passwort für die Einstellungen deiner Mail')).toBe('reset')
   expect(purposeOfText('Bestätige die Einstellungen deiner Mail')).toBe('verify')
 })

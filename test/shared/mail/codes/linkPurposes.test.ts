@@ -74,7 +74,7 @@ test('a link whose path only says verify has the purpose `sign-in` if the words 
   expect(purposeOf(html('confirm-email'), { subject: 'Your login link' })).toEqual(['verify'])
 })
 
-test('a bare link with the path verify has the purpose `sign-in` if only the subject of the mail names a purpose, and this is a sign-in', () => {
+test('a bare link with the path verify has the purpose `sign-in` if only the subject of the mail names a purpose, namely a sign-in', () => {
   const link = `https://a.example/auth/verify?token=${TOKEN}`
   const html = (words: string) => `<p>${words}</p><a href="${link}">${link}</a>`
   const subject = 'Your login link'
@@ -93,7 +93,7 @@ test('a link to a program on the reader’s own machine gets a purpose like any 
   expect(purposeOf(html)).toEqual(['verify'])
 })
 
-test('a code of capital letters in the path of a link makes the link unique to its reader', () => {
+test('a link counts as personal to its reader if its path contains a code of capital letters', () => {
   const html = (path: string) => `<a href="https://a.example/${path}">Confirm your email</a>`
   expect(purposeOf(html('confirm-email/MFRGGZDF'))).toEqual(['verify'])
   expect(purposeOf(html('confirm-email/HELP'))).toEqual(['other'])
@@ -276,13 +276,13 @@ test.each([
   expect(findLinks({ subject, text, html: null })).toMatchObject([other])
 })
 
-test('a registration page with a key in its URL confirms the registration', () => {
+test('a link to a registration page has the purpose `verify` if its URL contains a key', () => {
   const href = (page: string) => `https://a.example/registration/${page}?key=${TOKEN}&language=sq`
   expect(purposeOf('', { text: `Shihni ${href('index.html')} ju lutem` })).toEqual(['verify'])
   expect(purposeOf('', { text: `Shihni ${href('news/index.html')} ju lutem` })).toEqual(['other'])
 })
 
-test('a link that resets the address of a mailbox resets no password', () => {
+test('a link that resets the address of a mailbox does not count as a link that resets a password', () => {
   const href = 'https://a.example/email/reset/9f20ab'
   const html = `<p>You changed your address.</p><a href="${href}">Undo the change</a>`
   const [link] = findLinks({ subject: 'Your new mail address', text: '', html })

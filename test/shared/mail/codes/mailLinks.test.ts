@@ -192,7 +192,7 @@ describe('the words after a link in HTML may show that it ends mail (unsubscribe
     expect(purposeOf(`<p>To reset your password click ${here} or unsubscribe.</p>`)).toBe('reset')
   })
 
-  test('at most 200 characters after a link are read', () => {
+  test('when the service looks for the purpose of a link, it reads at most 200 characters after the link', () => {
     const filler = 'la '.repeat(60)
     expect(purposeOf(`<p>See ${here} ${filler}unsubscribe</p>`)).toBe('unsubscribe')
     expect(purposeOf(`<p>See ${here} ${filler}${filler}unsubscribe</p>`)).toBe('other')
@@ -234,7 +234,7 @@ describe('the subject of a mail decides the purpose of a link that shows no purp
     expect(purposeOf(anchor(personal('/go'), 'Read the news'), 'Verify your email')).toBe('other')
   })
 
-  test('a bare link whose path says verification has the purpose `reset` if only the subject names a purpose, and this is a reset', () => {
+  test('a bare link whose path says verification has the purpose `reset` if only the subject names a purpose, namely a reset', () => {
     const link = personal('/index.php/verification')
     const mail = (words: string, subject: string) => purposeOfBare(`${words} ${link}`, subject)
     expect(mail('Or open this address:', 'Reset your password')).toBe('reset')
@@ -286,7 +286,7 @@ describe('the service finds the address of each link, in HTML and in plain text'
     expect(purposeOfBare(`Reset your password:\n${at('/topic/4711')}`)).toBe('reset')
   })
 
-  test('a link has a web address of at most 4,000 characters', () => {
+  test('the service ignores a link whose web address has more than 4,000 characters', () => {
     const ofLength = (length: number) => at('/').padEnd(length, 'a')
     expect(linksOf(anchor(ofLength(4_000), 'x'))).toHaveLength(1)
     expect(linksOf(anchor(ofLength(4_001), 'x'))).toHaveLength(0)
@@ -367,7 +367,7 @@ describe('the service limits the links of a mail', () => {
   const many = (count: number, length = 0) =>
     Array.from({ length: count }, (_one, n) => anchor(at(`/p/${n}`).padEnd(length, '-'), 'Read'))
 
-  test('the service reads at most 50 links of a mail, and keeps those with a purpose first', () => {
+  test('the service reads at most 50 links of a mail, and prefers links that have a purpose', () => {
     const html = [...many(60), anchor(personal('/v'), 'Verify your email')].join('')
     const links = linksOf(html)
     expect(links).toHaveLength(50)

@@ -1,4 +1,7 @@
-/** Tests that an agent cannot write a link or an order to the owner into the notice of the service. */
+/**
+ * Tests that an agent cannot place a link, or an instruction to the owner, in the notice that requests the owner's
+ * approval.
+ */
 import { describe, expect, test } from 'bun:test'
 import { approvalNotice, shortSubject } from '../../../../shared/mail/compose/approvalNotice.ts'
 
@@ -11,7 +14,7 @@ const notice = (subject: string) =>
     act: { kind: 'mail', subject, recipients: ['ada@a.example'] },
   }).text
 
-test('the words of the agent stand in quotes after the approval link, and hold no other link', () => {
+test('in the notice to the owner, the words of the agent stand in quotes after the approval link, and contain no link', () => {
   const text = notice(
     'Offer. This link has moved: https://evil.example/approve/8f2c (the link below is old)',
   )

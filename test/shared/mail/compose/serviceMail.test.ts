@@ -48,7 +48,7 @@ test('a mail from the service itself has the service as sender and one recipient
 })
 
 describe('a mail with a sign-in link tells the person where and until when to sign in', () => {
-  test('a sign-in mail contains the link, the link’s expiry time, and advice', () => {
+  test('a sign-in mail contains the link, the link’s expiry time, and advice for a person who did not request the link', () => {
     expect(signIn().subject).toBe('Sign in to Purser')
     expect(signIn().text).toBe(
       [

@@ -73,7 +73,7 @@ describe('the service detects the delimiter of a CSV file', () => {
     expect(textOf('a;b,c')).toBe('a;b\tc')
   })
 
-  test('the delimiter of a CSV file is preferably a character of every line, so that decimal commas do not count', () => {
+  test('the service prefers a delimiter that occurs in every line of a CSV file, so that decimal commas do not count', () => {
     expect(textOf('Preis;Menge\n1,50;2,00\n\n3,20;4,10\n')).toBe(
       'Preis\tMenge\n1,50\t2,00\n\n3,20\t4,10',
     )

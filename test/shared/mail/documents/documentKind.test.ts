@@ -120,7 +120,7 @@ describe('the media type, the name and the bytes of a file decide whether it is 
   )
 })
 
-describe('the service recognises by the bytes of a file that it has no text', () => {
+describe('the service recognises a file without text by the bytes of the file', () => {
   test('an empty file has no text', () => {
     expect(kind('')).toBeNull()
   })

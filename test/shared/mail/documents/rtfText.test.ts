@@ -110,7 +110,7 @@ describe('a letter of an RTF file that is not ASCII is decoded from its code pag
     expect(textOf('a\\u ?b')).toBe('ab')
   })
 
-  test('after a Unicode number in an RTF file, as many fallback characters are omitted as the group states', () => {
+  test('after a Unicode number in an RTF file, as many fallback characters are omitted as the RTF group states', () => {
     expect(textOf('\\uc2\\u8364??a')).toBe('€a')
     expect(textOf('\\uc0\\u8364?a')).toBe('€?a')
     expect(textOf('\\uc3\\u8364???a')).toBe('€a')
@@ -240,7 +240,7 @@ describe('the text of an RTF table has rows as lines and tabs between the cells'
   })
 })
 
-describe('a field of an RTF file becomes its result text, and keeps its link', () => {
+describe('a field of an RTF file is read as its result text, and its link is kept', () => {
   const URL = 'https://a.example/'
   const linksOf = (rtf: string) => read(rtf).links
 

@@ -54,7 +54,7 @@ describe('an SES notification about a received mail contains the mail, or names 
     expect(mail({ action: { type: 'S3', bucketName: 7 } }).content).toEqual({ bucket: '', key: '' })
   })
 
-  test('a mail from Amazon SES must be encoded in Base64, whose name SES may write in any letter case', () => {
+  test('a mail from Amazon SES must be encoded in Base64, and SES may write the word Base64 in any letter case', () => {
     expect(mail({ action: { type: 'SNS', encoding: 'Base64' } }).kind).toBe('mail')
     for (const action of [{ encoding: 'UTF-8' }, {}, null, { type: 's3' }])
       expect(faultOf(() => mail({ action }))).toEqual([
@@ -160,7 +160,7 @@ describe('an SES notification about a bounce becomes a report for each address t
     expect(bounced({ bouncedRecipients: gone })).toEqual([])
   })
 
-  test('a bounce report names the sender without the +tag, and the ids and the envelope sender of the returned copy', () => {
+  test('a bounce report names the sender without the +tag, and the Message-IDs and the envelope sender of the returned copy', () => {
     const [report] = bounced(
       { bouncedRecipients: [gone] },
       {
@@ -180,7 +180,7 @@ describe('an SES notification about a bounce becomes a report for each address t
     expect(report?.returnPaths).toEqual(['box+b1+b2@purser.example'])
   })
 
-  test('a bounce report leaves out the ids and the envelope sender if SES does not state them', () => {
+  test('a bounce report leaves out the Message-IDs and the envelope sender if SES does not state them', () => {
     const [report] = bounced({ bouncedRecipients: [gone] }, { source: 'no address', headers: 'x' })
     expect(report).toMatchObject({ from: 'no address', relayIds: [], messageIds: [] })
     expect(report?.returnPaths).toEqual([])

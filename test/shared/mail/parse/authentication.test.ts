@@ -25,7 +25,7 @@ test('an authentication result is a word that RFC 8601 defines, and any other wo
   expect(authenticationWord(undefined)).toBe('none')
 })
 
-test('mail from an inbox of this service counts as internal, and unchecked mail does not', () => {
+test('mail from an inbox of this service counts as internal, and mail without sender authentication does not', () => {
   expect(INTERNAL).toEqual({ ...CHECKED, internal: true })
   expect(UNCHECKED).toMatchObject({ spf: 'temperror', arc: 'temperror', internal: false })
   expect(UNREADABLE).toMatchObject({ dkim: 'permerror', dmarc: 'permerror', internal: false })

@@ -63,7 +63,7 @@ test.each<[name: string, most: number, (size: number) => string]>([
   expect(replyText(mail(most + 1))).not.toBe(OWN)
 })
 
-test('a repeated name starts a signature only if the name and the line below are short', () => {
+test('a repeated name of the writer starts a signature only if the line with the name and the line below are short', () => {
   const mail = (name: number, below: number) =>
     `${OWN}\n\nBest,\nAnn\n\n${filled('Ann Nowak ', name)}\n${filled('', below)}`
   expect(replyText(mail(60, 80))).toBe(`${OWN}\n\nBest,\nAnn`)

@@ -45,7 +45,7 @@ describe('a line that names a known device ("Sent from my iPhone") ends the repl
   })
 })
 
-describe('a device line ("Sent from my iPhone") ends the reply only in the right position', () => {
+describe('the lines below a device line ("Sent from my iPhone") decide whether the device line ends the reply', () => {
   test.each([
     ['at the end of the mail', []],
     ['above an empty line', ['', 'More.']],

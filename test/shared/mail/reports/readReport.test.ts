@@ -85,7 +85,7 @@ test('a row with a negative count gets the count 0, and only the thousand rows w
   expect(readReport(bytes(dmarcXml(D, many.slice(0, 1)))).rows[0]!.count).toBe(0)
 })
 
-test('mail reports are read in the inboxes dmarc, tlsrpt and postmaster, and in the inbox that POSTMASTER names', () => {
+test('mail reports are read in the inboxes dmarc, tlsrpt and postmaster, and in the inbox that the setting POSTMASTER names', () => {
   const inboxes = ['dmarc@a.test', 'tlsrpt@b.test', 'postmaster@a.test', 'ops@a.test', 'bot@a.test']
   expect(inboxes.filter((address) => isReportInbox(address, 'ops@a.test'))).toEqual(
     inboxes.slice(0, 4),

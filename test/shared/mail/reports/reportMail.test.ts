@@ -6,7 +6,7 @@ import {
   REPORT_FILE_MAX_BYTES,
 } from '../../../../shared/mail/reports/reportMail.ts'
 
-test('aggregate reports are expected in the inboxes dmarc, tlsrpt and postmaster, and in the inbox of POSTMASTER', () => {
+test('aggregate reports are expected in the inboxes dmarc, tlsrpt and postmaster, and in the inbox of the setting POSTMASTER', () => {
   const inbox = (address: string) => isReportInbox(address, 'ops@a.example')
   for (const name of ['dmarc', 'tlsrpt', 'postmaster', 'ops']) {
     expect(inbox(`${name}@a.example`)).toBe(true)

@@ -6,7 +6,10 @@ import { htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
 const UNDRAWN = 'the HTML part has a picture that this page cannot draw'
 const DATA = 'data:image/png;base64,AA'
 
-/** Returns the obstacles of an HTML part, and the attachments and `data:` URLs that the frame draws in `img` elements. */
+/**
+ * Returns the reasons why the approval page cannot show an HTML part (its obstacles), and the attachments and `data:`
+ * URLs that the frame draws in `img` elements.
+ */
 function seen(html: string, ids = ['x'], contentType = 'image/png') {
   const images = ids.map((contentId) => ({ contentId, contentType, bytes: Buffer.from(contentId) }))
   const drawn = framedHtml({ html, images }).matchAll(/<img.*?\ssrc="\s*data:[^,]*,([^"]*)"/g)
@@ -21,7 +24,7 @@ function seen(html: string, ids = ['x'], contentType = 'image/png') {
   }
 }
 
-describe('the frame draws each picture for which the approval page has no obstacle', () => {
+describe('the frame of the approval page draws each picture unless the page reports the picture as an obstacle to the approval', () => {
   test.each([
     ...[
       'src="cid:x"',

@@ -131,7 +131,7 @@ describe('the approval page marks words of an HTML mail that a recipient possibl
     expect(marked('Source of the HTML part', given)).toEqual(['added by a style: content: "Pay"'])
   })
 
-  test('if the mail has no comments, the approval page has no section for comments', () => {
+  test('if the mail has no HTML comments, the approval page has no section for comments', () => {
     expect(words('Comments and words that a style adds', { html: '<p>Hello</p>' })).toBeNull()
   })
 
@@ -171,7 +171,7 @@ describe('a long mail is split into several approval pages, and a too long mail 
     expect(obstacles(20 * PAGE_CHARS - 9, 10)).toEqual([PAGES_FAULT])
   })
 
-  test('on an approval page, each invisible character or blank line counts with the sign that replaces it, and nothing is lost between two pages', () => {
+  test('the signs that replace invisible characters and blank lines count towards the length of an approval page, and no text is lost between pages', () => {
     const invisible = '\u200b'.repeat(20_000)
     expect(pages(invisible).flat().map(wordsOf).join('')).toBe('⟨U+200B⟩'.repeat(20_000))
     const hidden = reviewOf(letter({ text: '\u200b'.repeat(20 * PAGE_CHARS) }))

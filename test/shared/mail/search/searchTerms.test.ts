@@ -6,8 +6,8 @@ const NOTHING = { subject: '', from: [], to: [] }
 test('the search terms of any text fit into a PostgreSQL tsvector', () => {
   const words = Array.from({ length: 16_000 }, (_, n) => n.toString(36))
   for (const text of [
-    // The normalization NFKD turns the single character U+FDFA into eighteen characters, so these words become much
-    // longer.
+    // The normalization NFKD turns the single character U+FDFA into eighteen characters, so the words of this text
+    // become much longer.
     words.map((word) => `${word}\ufdfa\ufdfa\ufdfa`).join(' '),
     words.map((word) => `${word}${'ж'.repeat(60)}`).join(' '),
     words.map((word) => `${word}${'𝔘'.repeat(60)}`).join(' '),

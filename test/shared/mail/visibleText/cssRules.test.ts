@@ -223,7 +223,7 @@ describe('a style sheet is read up to a maximum size, and broken rules do no har
     expect(css(5_001).match(element('p'), []).size).toBe(0)
   })
 
-  test('a style sheet stores the declarations for elements with the same name, id and classes', () => {
+  test('a style sheet gives each element the declarations for its name, id, classes and ancestors, also when the style sheet reuses a stored result', () => {
     const sheet = new StyleSheet(
       'p {color: red} .one {color: blue} #x {color: green} div i {color: red}',
     )
@@ -250,7 +250,7 @@ describe('a style sheet is read up to a maximum size, and broken rules do no har
     expect(shownAfter(301)).toEqual([undefined, 'none'])
   })
 
-  test('a style sheet stores its results for the first thousand elements', () => {
+  test('a style sheet stores the results of matching for the first thousand elements only', () => {
     const sheet = new StyleSheet(`p {color: red} ${'i {color: red}'.repeat(1_000)}`)
     for (let n = 1; n <= 1_001; n++) sheet.match(element(`p#x${n}`), [])
     for (let n = 0; n < 301; n++) sheet.match(element(`i#y${n}`), [])

@@ -163,7 +163,7 @@ test('payments of a wallet without money fail on the chain, and count against th
   expectRefused(await redeem(seller, (await pay({}, { account })).header), LIMIT)
 })
 
-test('an existing payment is served even if the limit of payments is used up, at most 60 times a minute', async () => {
+test('even if the limit of new payments is used up, a redeem call for an existing payment succeeds, at most 60 times a minute', async () => {
   await using slow = await startTestTill({
     env: { RATE_LIMIT_REQUESTS: String(LIMIT), SETTLEMENT_WAIT_MS: '50' },
   })

@@ -129,7 +129,8 @@ describe('the service sends no transaction and stores no payment for a wallet th
       const { body } = await redeem(seller, await header(wallet))
       expect(body).toMatchObject({ ok: false, stage: 'verify', reason })
       expect(await sentByGasWallet()).toBe(before)
-      // The refused payment did not use up its nonce, so the same contract wallet can still pay with an honest header.
+      // The refused payment did not use up its nonce, so the same contract wallet can still pay with a correct payment
+      // header.
       expect((await redeem(seller, await payFrom(wallet))).body.ok).toBe(true)
     })
   }

@@ -315,7 +315,7 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     ['Tb4XgQ9zLwY2'],
   ],
   ['Your file', 'The report Q3Report2026 is ready. Enter your access code to open it.', []],
-  // A link contains the code of the mail, in a language whose words the rules do not know.
+  // A link contains the code of this mail. The mail is in a language whose words the extraction rules do not know.
   [
     'Jeike',
     'Eipuru kóva eike hag̃ua: 5QWM82TR\n\nhttps://a.example/jeike?uid=7&signinCode=5QWM82TR',

@@ -18,7 +18,7 @@ const fontOf = (xml: string) => stylesOf(`<fonts><font>${xml}</font></fonts>${XF
 const groundOf = (xml: string) => stylesOf(`<fills><fill>${xml}</fill></fills>${XF}`)[0]?.ink.ground
 
 describe('each cell of a workbook gets the font, fill and number format of its style', () => {
-  test('the styles of an Excel workbook are only its cell formats, in their order', () => {
+  test('the service reads only the cell formats of an Excel workbook as styles, in their order', () => {
     const styles = stylesOf(
       '<cellStyleXfs><xf numFmtId="9"/></cellStyleXfs><cellXfs><xf numFmtId="14"/><xf numFmtId="18"/></cellXfs><dxfs><xf numFmtId="9"/></dxfs>',
     )
@@ -36,7 +36,7 @@ describe('each cell of a workbook gets the font, fill and number format of its s
     expect(many(70_001)).toBe(70_000)
   })
 
-  test('a cell style of a workbook refers to a font and a fill by number, and uses the first ones if it states no number', () => {
+  test('a cell style of a workbook refers to a font and a fill by number, and uses the first font and fill if it states no number', () => {
     const [first, second, third] = stylesOf(
       '<fonts><font><sz val="8"/></font><font><sz val="12"/></font></fonts>' +
         '<fills><fill><fgColor rgb="FF00FF00"/></fill><fill><fgColor rgb="FFFF0000"/></fill></fills>' +
@@ -56,7 +56,7 @@ describe('each cell of a workbook gets the font, fill and number format of its s
     ).toEqual({})
   })
 
-  test('a cell style uses the workbook’s number format with its number, or a built-in format if the workbook has none', () => {
+  test('a cell style names its number format by a number, which means a format of the workbook or otherwise a built-in format', () => {
     const styles = stylesOf(
       '<numFmts><numFmt numFmtId="14" formatCode="0.0"/><numFmt numFmtId="164" formatCode="h"/><numFmt numFmtId="165"/></numFmts>' +
         '<cellXfs><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="1"/></cellXfs>',
@@ -90,7 +90,7 @@ describe('the service finds the colour of a font in a workbook, or treats it as 
     expect(fontOf('<color theme="1"/>')).toEqual({ colour: '000000' })
   })
 
-  test('a font’s colour may be white or black of the old palette, or a lighter black or a darker white', () => {
+  test('a font’s colour may be white or black of the old palette, black with a lighter tint, or white with a darker tint', () => {
     for (const [color, colour] of [
       ['indexed="1"', 'ffffff'],
       ['indexed="9"', 'ffffff'],
@@ -213,7 +213,7 @@ describe('the number of a cell is written as its number format shows it', () => 
     expect(shown(2_957_004, 'yyyy', true)).toBe('2957004')
   })
 
-  test('only the first section of a number format decides, without its quoted words, escapes and colours', () => {
+  test('only the first section of a number format decides how a number is written, and its quoted words, escapes and colours are ignored', () => {
     for (const format of ['0 "days"', '\\d0', '[Red]0', '_d0', '*d0', '0;yyyy', '"h"0'])
       expect([format, shown(45_000, format)]).toEqual([format, '45000'])
     expect(shown(45_000, '"x"yyyy"%"')).toBe('2023-03-15')

@@ -297,7 +297,7 @@ describe('the service finds the page colour of a slide, or treats it as unknown'
       parts(layout, master),
     )[0]
 
-  test('many slides can share one large layout and one large master slide', () => {
+  test('the service reads 200 slides that share one large layout and one large master slide', () => {
     const white = p(run('no', `<a:solidFill>${BLACK}</a:solidFill>`))
     const dark = `<p:sldMaster><p:bg><p:bgPr>${BLACK}</p:bgPr></p:bg><p:spTree>${'x'.repeat(400_000)}</p:spTree></p:sldMaster>`
     const count = 200

@@ -15,7 +15,7 @@ const relations = (list: Relation[]) =>
 const EXTERNAL = 'TargetMode="External"'
 const URL = 'https://a.example/'
 
-/** Reads a document that is given as the XML of its body, its styles and its further parts. */
+/** Reads a document that is given as the XML of its body, its styles and its other parts. */
 function read(
   body: string,
   {
@@ -263,7 +263,7 @@ describe('the text of a table in a Word document has rows as lines and tabs betw
     expect(seen(table(nested, '<w:tblStyle w:val="Dark"/>'), { styles })).toEqual(['b a'])
   })
 
-  test('a Word document with thirty tables in one another is read, and so is the text behind them', () => {
+  test('a Word document with thirty nested tables is read, and so is the text after the tables', () => {
     let tables = p(run('deep'))
     for (let n = 0; n < 30; n++) tables = table(row(cell(tables)))
     expect(seen(tables + p(run('after')))[0]).toMatch(/deep[\s\S]*after/)
@@ -387,7 +387,7 @@ test('a Word document is read up to a million characters', () => {
   expect([...omitted]).toEqual(['truncated'])
 })
 
-test('words inside a coloured shape of a Word document have an unknown background until the shape ends', () => {
+test('words inside a coloured shape of a Word document have an unknown background, and words after the shape have the page as background', () => {
   const fill = '<a:solidFill><a:srgbClr val="0000FF"/></a:solidFill>'
   const box = (properties: string, style = '') =>
     p(

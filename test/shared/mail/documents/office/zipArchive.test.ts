@@ -109,7 +109,7 @@ describe('the service lists and unpacks the files of a zip archive', () => {
   })
 })
 
-describe('the service treats a damaged zip archive as damaged, and never reads outside of it', () => {
+describe('the service recognises a damaged zip archive, and never reads outside of the archive', () => {
   const bytes = zip({ 'a.txt': 'Hello' })
   const open = (damaged: Buffer) => reasonOf(() => new ZipArchive(damaged))
   const unpack = (damaged: Buffer) => reasonOf(() => new ZipArchive(damaged).read('a.txt'))

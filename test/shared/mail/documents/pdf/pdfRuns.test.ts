@@ -95,7 +95,7 @@ describe('each word of a PDF page is read with its letters, its font size and it
     ])
   })
 
-  test('words of a PDF page come from a list of glyphs, in which nulls and glyphs without letters take no space', () => {
+  test('words of a PDF page come from a list of glyphs, and the nulls and the glyphs without letters in this list take no space', () => {
     expect(runs(FONT, at(1, 1), ['showText', 'x'], ['showText'])).toEqual([])
     expect(runs(FONT, at(1, 1), show(null), show({}))).toEqual([])
     expect(runs(FONT, at(1, 1), show(glyph('a'), null, {}, glyph('b')))[0]).toMatchObject({
@@ -196,7 +196,7 @@ describe('the PDF operators that move the text decide the position of each word'
     expect(places(['restore'], at(1, 2), WORD)).toEqual([[1, 2]])
   })
 
-  test('the matrix of a PDF form, and both matrices of an annotation, move the words inside', () => {
+  test('the matrix of a PDF form, and both matrices of an annotation, move the words inside the form or the annotation', () => {
     const moved = [1, 0, 0, 1, 10, 20]
     expect(
       places(
