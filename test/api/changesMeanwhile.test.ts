@@ -144,7 +144,7 @@ describe('a mail that waits for approval changes while a person reads or edits i
   const over = { error: 'conflict', message: 'The request no longer waits' }
   const LOCK = 'for no key update of o'
 
-  test('an edit changes nothing if the mail was rejected, deleted or late before the edit took effect', async () => {
+  test('an edit changes nothing if the mail was rejected or deleted, or if its approval request expired, before the edit took effect', async () => {
     const rejected = await heldMail()
     const reject = () => service.platform.post(`${rejected.path}/reject`, {})
     expect(await changingBefore(LOCK, reject, rejected.edit)).toMatchObject({
@@ -190,7 +190,7 @@ describe('a mail that waits for approval changes while a person reads or edits i
     })
   })
 
-  test('nobody reads the review of a mail whose bytes changed, and there is no review without the bytes', async () => {
+  test('the service shows no review of a mail if the mail’s bytes changed during the request, or if the bytes no longer exist', async () => {
     const changed = await heldMail()
     expect((await changed.review()).status).toBe(200)
     const other = await heldMail()

@@ -116,7 +116,8 @@ test('if the response to a call that waits for a message is lost, the repeated c
     const [first, second] = requests.map(({ path }) => new URLSearchParams(path.split('?')[1]))
     expect([first?.get('after'), first?.get('timeout')]).toEqual([null, '20'])
     expect(second?.get('from')).toBe('shop.example')
-    // The server that the test imitates states its time in whole seconds, so `after` may differ by a second.
+    // The server that the test imitates states its time in whole seconds, so the parameter `after` may differ by a
+    // second.
     expect(Date.parse(second?.get('after') ?? '')).toBeWithin(startMs - 1_100, startMs + 1_100)
     expect(Number(second?.get('timeout'))).toBeWithin(15, 21)
   }

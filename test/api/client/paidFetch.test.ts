@@ -171,7 +171,7 @@ test('if a purchase does not end in time, the error names the idempotency key wi
   }
 })
 
-test('if the service refuses a purchase, the client throws this error at once', async () => {
+test('if the service refuses a purchase, the client throws the error of the service at once', async () => {
   for (const status of [400, 403]) {
     const { calls, buy } = buying(Response.json({ error: 'x', message: 'y' }, { status }))
     const error = await buy().catch((reason) => reason)

@@ -211,7 +211,7 @@ describe('an event reader continues after the last event that its caller has rec
     expect(await open(projectId, known)).toEqual({ begin: known, missed: false })
   })
 
-  test('an event reader has missed nothing if its last received event is the newest, and has missed events if that event does not exist', async () => {
+  test('an event reader has missed nothing if its last received event is the newest, and has missed events if its last received event does not exist', async () => {
     const projectId = await projectWith(2)
     const newest = after(2, minute(2))
     expect(await open(projectId, after(2))).toEqual({ begin: after(2), missed: false })

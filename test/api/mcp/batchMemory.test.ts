@@ -1,4 +1,7 @@
-/** Tests how much memory the answer to an MCP batch may occupy, and that no refusal hides a change. */
+/**
+ * Tests how much memory the response to an MCP batch may occupy, and that the response still reports each change if a
+ * read is refused.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { callMcp, toolCall } from '../../support/oauth.ts'

@@ -1,6 +1,6 @@
 /**
- * Tests purchases whose requests contain vault secrets. The limits of the credential also apply here, and no response
- * shows the secret.
+ * Tests purchases whose requests contain vault secrets. The limits of the credential apply to these requests, and no
+ * response shows the secret.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { startMcpSeller } from '../../support/purse/mcpSeller.ts'

@@ -34,7 +34,8 @@ const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(us
 
 test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandates (spending limits)`, async () => {
   const buyer = await newBuyer(till)
-  // The limit of 0.10 USDC is not a multiple of the price of 0.003 USDC, so less than one price remains of the limit.
+  // The limit of 0.10 USDC is not a multiple of the price of 0.003 USDC, so an amount smaller than the price remains of
+  // the limit.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
   const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
   seller.terms.amount = '3000'
@@ -73,7 +74,7 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   for (const one of ended.filter(({ payment }) => payment === null)) {
     expect(one).toMatchObject({ state: 'refused', reason: 'mandate_exceeded' })
   }
-  // Each signed payment belongs to a different purchase, and counts against both mandates.
+  // Each signed payment belongs to a different purchase, and counts against both mandates (spending limits).
   expect(new Set(signed.map(({ purchaseId }) => purchaseId)).size).toBe(signed.length)
   for (const one of signed) {
     expect([one, one.payment!.mandateIds.toSorted()]).toEqual([one, [narrow, wide].toSorted()])

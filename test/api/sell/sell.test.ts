@@ -334,7 +334,7 @@ test('the paywall can listen on an IPv6 address, and then shows its URL with bra
   expect((await fetch(`${at}/weather`)).status).toBe(402)
 })
 
-test('the proxy reads the longest payment header beside cookies, and refuses headers that a server would refuse after the payment', async () => {
+test('the proxy accepts the longest payment header together with cookies, and refuses headers that a server would refuse after the payment', async () => {
   const payment = `X-PAYMENT: ${'A'.repeat(16_384)}\r\n`
   const cookies = (chars: number) => `Cookie: a=${'b'.repeat(chars)}\r\n`
   expect(await raw('/weather', payment + cookies(8_000))).toBe(402)

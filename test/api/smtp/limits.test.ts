@@ -93,7 +93,7 @@ testWhole(
   },
 )
 
-test('if the SMTP listener has its maximum of connections, a new client closes idle connections of four other IP addresses', async () => {
+test('if four IP addresses use all connections of the SMTP listener, it closes idle connections so that a new client can send mail', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MAX_CONNECTIONS: '20', SMTP_MAX_CONNECTIONS_PER_IP: '10' },

@@ -54,8 +54,8 @@ afterAll(async () => {
 })
 
 /**
- * Publishes the bodies and queries of the requests that reach the path /notes. For any other path, the host echoes the
- * request, or the part of it that a Range header or an offset selects.
+ * Publishes the bodies and queries of requests to the path /notes. For any other path, the host returns the request
+ * itself, or the part that a Range header or an offset selects.
  */
 function answer(request: IncomingMessage, response: ServerResponse, body: string): void {
   const { method, url = '', headers } = request

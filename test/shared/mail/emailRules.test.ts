@@ -159,7 +159,7 @@ describe('after the authentication of its sender, a message is stored only if th
     expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
   })
 
-  test('if an inbox has an allow list, the service stores of a genuine bounce only its facts, and stores the whole message only if the allow list contains its authenticated author', () => {
+  test('if an inbox has an allow list, the service keeps only the facts of a genuine bounce, unless the list contains the authenticated author of the bounce', () => {
     const list = rules(allow(ADA))
     for (const from of [ADA, 'bob@b.example'])
       expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')

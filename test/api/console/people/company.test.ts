@@ -87,7 +87,7 @@ test('an account of the identity provider can belong to only one person', async 
   ])
 })
 
-test('a response of the identity provider works once, only in the browser that began the sign-in and only for the same purpose', async () => {
+test('a response of the identity provider works once, only in the browser that requested it, and only for the requested purpose (sign-in or connection)', async () => {
   const person = await signInAs(service, 'operator')
   await connect(person, 'carol')
   const begun = await withCookies().post('/company-sign-ins', {})
@@ -221,7 +221,7 @@ test('if another request has already completed a sign-in, the service tells the 
 test('if 5,000 recent sign-ins of many networks are unfinished, a stranger cannot begin a sign-in, but a person can still connect an account', async () => {
   const person = await signInAs(service, 'operator')
   const { pool } = service.database
-  // Without this reset, the sign-ins of the tests above would use up the rate limit of the test's IP address.
+  // Without a reset of the rate limit, the sign-ins of the tests above would use up the limit of the test's IP address.
   await pool.query('delete from rate_windows')
   await pool.query(
     `insert into company_sign_ins (id, browser_hash, expires_at, network)

@@ -57,7 +57,7 @@ test('refused requests of a /64 network do not count against the limit of its /4
   expect(await begin('2001:db8:3', 1)).toEqual([200])
 })
 
-test('a /48 network that reached its limit in an earlier minute begins sign-ins again', async () => {
+test('a /48 network that reached its limit in an earlier minute can begin sign-ins again', async () => {
   const wide = '2001:db8:4'
   await service.database.pool.query(
     `insert into rate_windows (subject, window_start, used)

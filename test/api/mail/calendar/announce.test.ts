@@ -252,7 +252,7 @@ async function expectFirstSummary(agent: Agent, guest: Agent, uid: string) {
   expect(cancelled.invites[0]).toMatchObject({ uid, summary: EVENT.summary })
 }
 
-test('if the owner rejects two changes of an event in their order, the next mail about the event contains neither of the two changes', async () => {
+test('if the owner rejects two changes of an event one after the other, the next mail about the event contains neither of the two changes', async () => {
   const agent = await heldAgent(service)
   const guest = await service.newAgent()
   const { uid, changes } = await changeTwice(agent, guest)
@@ -260,7 +260,7 @@ test('if the owner rejects two changes of an event in their order, the next mail
   await expectFirstSummary(agent, guest, uid)
 })
 
-test('if two changes of an event end at the same time, the next mail about the event contains neither of the two changes', async () => {
+test('if two changes of an event are rejected at the same time, the next mail about the event contains neither of the two changes', async () => {
   const agent = await heldAgent(service)
   const guest = await service.newAgent()
   const { uid, changes } = await changeTwice(agent, guest)

@@ -147,7 +147,7 @@ test('a wait for a word in the subject finds the message, although the event omi
   ])
 })
 
-test('a wait for a text ignores a file that cannot be read, and a wait ignores a message that is deleted at once', async () => {
+test('a call that waits for a text ignores a file that cannot be read, and a call that waits for a message ignores a message that is deleted at once', async () => {
   const agent = await service.newAgent()
   const text = agent.get('/v0/messages/wait?has=text&timeout=30')
   const pdf = Buffer.from('%PDF-1.7 and no more')

@@ -66,8 +66,8 @@ test('an inbound key is valid until its expiry time', async () => {
     )
   await expireIn('1 hour')
   expect(await keys.find(keyId)).not.toBeNull()
-  // The column has a precision of milliseconds, so `0 seconds` could round up to a time in the future, at which the key
-  // would still be valid.
+  // The column has a precision of milliseconds, so `0 seconds` could round up to a time in the future, and the key
+  // would still be valid until then.
   await expireIn('-1 millisecond')
   expect(await keysOf().find(keyId)).toBeNull()
 })

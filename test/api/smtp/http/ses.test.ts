@@ -253,7 +253,7 @@ test('while the certificate of SNS cannot be fetched, a notification gets status
   expect((await post(body)).status).toBe(200)
 })
 
-test('if the certificate URL of SNS returns something else, the service does not keep this response, and fetches the URL again later', async () => {
+test('if the certificate URL of SNS returns something other than a certificate, the service does not keep this response, and fetches the URL again later', async () => {
   const SigningCertURL = 'https://sns.eu-west-1.amazonaws.com/late.pem'
   const body = sns(received('late'), { fields: { SigningCertURL } })
   answers.set(SigningCertURL, 'Please come again.')

@@ -1,4 +1,7 @@
-/** Tests that strangers who read the public list of paid resources do not slow down the projects of the service. */
+/**
+ * Tests that clients without an API key who read the public list of paid resources do not slow down the projects of the
+ * service.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { LoopTime } from '../../../../api/http/limits/loopTime.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'

@@ -34,7 +34,7 @@ const verdict = (id: string, wanted: string) =>
   })
 const nowhere = async () => `http://127.0.0.1:${await freePort()}/report`
 
-test('the first challenge of a new unreachable endpoint waits for the first check, and is refused with the result of the check', async () => {
+test('the first request for a challenge of a new unreachable endpoint waits for the first check, and is refused with the result of the check', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   const { status: code, body } = await challenge(resource)

@@ -1,6 +1,6 @@
 /**
  * Compares the account book of a seller with the chain: transactions that settle several payments, a reorganisation,
- * own addresses and fees.
+ * the seller's own addresses, and fees.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseAbi } from 'viem'

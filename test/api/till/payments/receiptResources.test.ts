@@ -1,6 +1,6 @@
 /**
- * Tests that a payment receipt names only a resource that its project may sell, in a spelling with only one possible
- * reading.
+ * Tests that a payment receipt names only a resource that its project may sell, in a spelling that all programs read in
+ * the same way.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'

@@ -319,7 +319,7 @@ const python = (program: string, input: string): any => {
 describe.skipIf(!hasPython)(
   'the library python3-icalendar exchanges calendar files with this service',
   () => {
-    test('the library python3-icalendar can read a request, a cancellation and an answer that the service wrote', () => {
+    test('the library python3-icalendar can read a request, a cancellation and a reply that the service wrote', () => {
       const program = `
 import sys, json, icalendar
 calendar = icalendar.Calendar.from_ical(sys.stdin.buffer.read().decode())

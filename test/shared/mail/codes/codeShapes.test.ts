@@ -182,7 +182,7 @@ describe('a word of letters and digits may be a one-time code', () => {
     expect(traits('A1B2')).toEqual([])
   })
 
-  test('a candidate with small letters is weak; a candidate in mixed case needs at least five characters and a digit', () => {
+  test('a candidate for a one-time code with small letters is weak, and in mixed case it needs at least five characters and a digit', () => {
     expect(traits('a1b2')).toEqual(['isWeak'])
     expect(valuesOf('kT4wZq')).toEqual(['kT4wZq'])
     expect(valuesOf('Kodenya: kT4wZ')).toEqual(['kT4wZ'])

@@ -233,7 +233,7 @@ test.each([
   expect(purposeOf(html)).toEqual(['sign-in'])
 })
 
-test('the German words for the confirmation of a registration keep the purpose `verify`', () => {
+test('a link with the German words for the confirmation of a registration has the purpose `verify`', () => {
   const html = `<a href="https://a.example/x?t=${TOKEN}">Anmeldung bestätigen</a>`
   expect(purposeOf(html)).toEqual(['verify'])
 })

@@ -139,7 +139,7 @@ describe('each attachment is written into the composed mail with its name and it
     expect(mail).toContain('filename=tide.txt')
   })
 
-  test('a calendar file that is not the invitation of the mail is only attached', async () => {
+  test('a calendar file that is not the invitation of the mail is added only as an attachment', async () => {
     const mail = await composed({ attachments: [file({ contentType: 'text/calendar' })] })
     expect(mail.match(/text\/calendar/g)).toHaveLength(1)
     expect(mail).not.toContain('multipart/alternative')

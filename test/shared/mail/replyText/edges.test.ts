@@ -1,6 +1,6 @@
 /**
- * Tests quoted history on the same line as the reply or without an end, unknown devices, and sentences that resemble
- * these cases.
+ * Tests quoted history that is on the same line as the reply or has no end, lines about unknown devices, and sentences
+ * that only resemble these cases.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'

@@ -70,7 +70,7 @@ async function worthless(): Promise<string[]> {
   ]
 }
 
-test('payment headers that cannot be decoded, or that fail a check without the chain, do not use up the limit of payments', async () => {
+test('payment headers that cannot be decoded, or that the service refuses without asking the chain, do not use up the limit of payments', async () => {
   const seller = await till.newSeller()
   await withinOneMinute()
   const kinds = await worthless()

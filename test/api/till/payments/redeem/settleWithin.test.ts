@@ -135,7 +135,7 @@ const claimed = (
   })
 
 describe('if a caller presents a payment, the service claims (stores) it once, waits for the settlement, and reports the result', () => {
-  test('a payment is refused with its fault if it cannot be decoded, or if it does not meet the terms of the offer', async () => {
+  test('a payment is refused with the reason if it cannot be decoded, or if it does not meet the terms of the offer', async () => {
     const decoded = { ok: false, x402Version: 1, reason: 'invalid_payload', detail: '' } as const
     expect(await settleWithin(services(), offer(), decoded, 0)).toEqual({
       kind: 'refused',

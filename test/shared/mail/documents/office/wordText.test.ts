@@ -286,7 +286,7 @@ describe('the extracted text of a Word document leaves out words that a person d
     expect(styled('<w:sz w:val="6"/>')).toEqual(['a'])
   })
 
-  test('the text of a Word document omits words in the colour of the page, of a highlighter or of a shade behind them', () => {
+  test('the text of a Word document omits words in the colour of the page, or in the colour of a highlighter or a shading behind them', () => {
     expect(styled(WHITE)).toEqual(['', 'invisible-text'])
     expect(styled('<w:color w:val="auto"/>')).toEqual(['a'])
     expect(styled(`${WHITE}<w:highlight w:val="yellow"/>`)).toEqual(['a'])
@@ -367,7 +367,7 @@ describe('the styles of a Word document decide which words are hidden', () => {
     ])
   })
 
-  test('a Word style may state its background anywhere, but its other properties count only among its run properties', () => {
+  test('the background of a Word style is read anywhere in the style, but its other properties are read only among its run properties', () => {
     const styles = style('W', `<w:pPr><w:shd w:fill="000000"/></w:pPr>`) + style('V', '<w:vanish/>')
     expect(seen(p(run('a', WHITE), '<w:pStyle w:val="W"/>'), { styles })).toEqual(['a'])
     expect(seen(p(run('a'), '<w:pStyle w:val="V"/>'), { styles })).toEqual(['a'])
