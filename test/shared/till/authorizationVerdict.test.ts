@@ -129,7 +129,7 @@ describe('verifyAuthorization tells whether a signed payment is valid, and retur
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_payment' })
   })
 
-  test('the EIP-712 domain comes from the network, and not from the seller’s payment requirement', async () => {
+  test('a payment is checked with the EIP-712 domain of its USDC network, and not with the domain in the seller’s payment requirement', async () => {
     const wrong = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const verdict = await judge({
       payload: await payment({}, wrong),

@@ -53,7 +53,7 @@ test('signReceipt makes the same signatures as the library @noble/ed25519', () =
   }
 })
 
-describe('receiptKey makes the key that signs receipts, with its public forms', () => {
+describe('receiptKey makes the private key that signs receipts, and the public key in each published format', () => {
   test('a receipt key has the public key and the thumbprint of the example in RFC 8037 appendix A', () => {
     const key = receiptKey({
       seed: Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),

@@ -97,7 +97,7 @@ describe('parseResourceUrl returns the same normal form for all spellings of one
 describe('a resource URL that is too long is refused', () => {
   const ofLength = (length: number) => 'https://api.example.com/'.padEnd(length, 'a')
 
-  test('a URL may be 2,048 characters long, with and without the parts that its normal form omits', () => {
+  test('a URL may have at most 2,048 characters, including parts such as the query that its normal form omits', () => {
     expect(parseResourceUrl(ofLength(2048)).url).toBe(ofLength(2048))
     expect(() => parseResourceUrl(ofLength(2049))).toThrow('must be at most 2048 characters')
     const withQuery = `${ofLength(2040)}?`
@@ -136,7 +136,7 @@ describe('the service accepts as a paid resource only an http URL or the URI of 
     expect(() => parsePaidResource(text)).toThrow(/^must be mcp:\/\/tool\/NAME/)
   })
 
-  test('a paid resource with another URL scheme is refused', () => {
+  test('a paid resource with a URL scheme other than http, https or mcp is refused', () => {
     expect(() => parsePaidResource('ftp://api.example.com/a')).toThrow('absolute')
   })
 })

@@ -158,7 +158,7 @@ describe('encodePaymentRequired writes the challenge of x402 version 2 into a he
   )
 })
 
-test('the settlement response spells the network and the reason as the payment’s x402 version requires', () => {
+test('the settlement response writes the network name and the failure reason in the form of the payment’s x402 version', () => {
   const failure = {
     success: false,
     transaction: '',

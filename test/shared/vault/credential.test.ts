@@ -227,7 +227,7 @@ describe('each backup code of a credential is returned only once', () => {
     })
   })
 
-  test('if no backup code was used after an old version was stored, a restore does not change this version', () => {
+  test('if none of its backup codes was used later, a restored version of a credential is not changed', () => {
     const old = { backupCodes: ['a'] }
     expect(withoutUsedCodes(old, { usedBackupCodes: ['b'] })).toBe(old)
     expect(withoutUsedCodes(old, {})).toBe(old)

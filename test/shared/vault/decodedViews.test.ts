@@ -30,7 +30,7 @@ const decoded = (text: string, bytesMin = 4) => [...createRunDecoder(bytesMin).d
 const texts = (text: string, bytesMin = 4) => decoded(text, bytesMin).map((view) => view.text)
 
 describe('the service decodes escapes in a text, and knows the source characters of each decoded byte', () => {
-  test('the search for escaped text finds nothing in a plain text', () => {
+  test('a text without escape sequences gives no decoded text', () => {
     for (const text of ['', 'plain', '100 %', 'a & b', '&;', 'a = b', '%u12', '&#x;'])
       expect([text, unescaped(text)]).toEqual([text, []])
   })

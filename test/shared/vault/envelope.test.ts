@@ -82,8 +82,8 @@ test('a sealed (encrypted) secret cannot be decrypted for another project, name,
     { name: 'ключ' },
     { version: 4 },
     { purpose: 'webhook-secret' },
-    // The project id and the name together have the same characters as in the right context, but the boundary between
-    // them is at another position. The service must not treat both contexts as equal.
+    // The project id and the name together have the same characters as those of the sealed secret, but the boundary
+    // between them is at another position. The service must not accept them, because the context is different.
     { projectId: 'prj_1ключ', name: '/🔑' },
     { projectId: '', name: 'prj_1ключ/🔑' },
   ]

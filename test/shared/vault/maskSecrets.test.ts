@@ -92,7 +92,7 @@ describe('a secret is masked only if it is long enough', () => {
     expect(mask(' secret-1 ', 'asecret-1b')).toBe('a[masked]b')
   })
 
-  test('a secret in base64 with changed letter case is masked if five of its characters do not depend on the neighbouring text', () => {
+  test('a secret in base64 with changed letter case is masked only if at least five base64 characters depend on the secret alone', () => {
     const changed = (before: string, secret: string) => base64(before + secret).toLowerCase()
     expect(mask('abcd', changed('', 'abcd'))).toBe('[masked]a==')
     expect(mask('abcd', changed('xx', 'abcd'))).toContain('[masked]')

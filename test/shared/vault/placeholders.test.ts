@@ -9,7 +9,7 @@ import {
   unsentSecrets,
 } from '../../../shared/vault/placeholders.ts'
 
-/** Holds a time at which the code with eight digits is 94287082 (RFC 6238 appendix B). */
+/** Holds a time for which the one-time code with eight digits is 94287082 (RFC 6238 appendix B). */
 const NOW_MS = 59_000
 const TOTP_SECRET = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
 
@@ -163,7 +163,7 @@ describe('a secret is refused in a request part that its placement (list of allo
     )
   })
 
-  test('the check of a secret’s placement gets the request part of each placeholder', () => {
+  test('the check of a secret’s placement is told for each placeholder in which request part the placeholder is', () => {
     const places: number[] = []
     const fill = createFill(credential(), { placement: ['body'], nowMs: 0, sent: new Set() })
     const at = (index: number) => {

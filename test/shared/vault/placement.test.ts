@@ -104,7 +104,7 @@ describe('a field of a credential may be used only in the request parts that its
     expect(mayStand([], ['key'], ['query:a'])).toBe(false)
   })
 
-  test('a secret field may be used if one of its names is allowed in one of the request parts', () => {
+  test('if a secret field has several names, it may be used in a request part that is allowed for one of these names', () => {
     expect(mayStand(['key@basic'], ['apiKey', 'key'], ['header:x', 'basic'])).toBe(true)
     expect(mayStand(['key@basic'], [], ['basic'])).toBe(false)
     expect(mayStand(['key@basic'], ['key'], [])).toBe(false)
@@ -143,7 +143,7 @@ describe('by default, a credential may be used only in the usual request parts o
     }
   })
 
-  test('by default, a TOTP code, an AWS token, a password, card data or an address may be used only in the usual place', () => {
+  test('by default, a TOTP code, an AWS token, a password, card data or an address may be used only in the request parts that are usual for its type', () => {
     expect(may('TOTP', 'totp', 'form:otp')).toBe(true)
     expect(may('TOTP', 'secret', 'form:otp')).toBe(false)
     expect(defaultPlacement('AWS')).toEqual(['sessionToken@header:x-amz-security-token'])

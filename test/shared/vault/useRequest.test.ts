@@ -121,7 +121,10 @@ describe('a request with a secret may have at most forty headers', () => {
   const numbered = (count: number, value = '') =>
     Object.fromEntries(Array.from({ length: count }, (_one, n) => [`x${n + 10}`, value]))
 
-  /** Returns spellings of a header name that hosts with CGI variables read as the given header. */
+  /**
+   * Returns other spellings of a header name. A host that turns headers into CGI variables reads all of them as the
+   * same header.
+   */
   const otherSpellings = (name: string) =>
     ['_', '.'].map((sign) => name.replaceAll('-', sign)).filter((spelled) => spelled !== name)
 

@@ -38,7 +38,7 @@ test('a purse balance from an older block does not replace a balance that was re
   expect(await findPurse(pool, projectId)).toMatchObject({ balanceAtomic: 9n, balanceBlock: 100n })
 })
 
-test('if the chain has become shorter, its balance replaces the stored balance after a minute', async () => {
+test('a balance from a lower block replaces the stored purse balance after a minute, because the chain may have become shorter', async () => {
   const { projectId } = await newPurse(pool, keyring)
   const { address: old } = (await findPurse(pool, projectId))!
   await read(old, 100n, 7n)

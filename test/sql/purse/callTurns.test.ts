@@ -62,7 +62,7 @@ for (const [name, signed, take] of [
   })
 }
 
-test('a project shows the gas of the cancellations and transfers that its purse (wallet) has signed today, and so do the metrics', async () => {
+test('a project and the metrics show the gas of the cancellations and transfers that its purse (wallet) has signed today', async () => {
   const projectId = await stoppedWith(2)
   expect((await findProject(pool, projectId))?.purseGasToday).toBe(160_000)
   expect((await readBacklog(pool)).purseGas).toContainEqual({ projectId, gas: 160_000 })

@@ -53,7 +53,8 @@ async function stored(projectId: string) {
 /** Ends the waiting time of a new payout address. */
 const endWait = (projectId: string) =>
   pool.query(
-    // The column rounds to milliseconds, so the stored present time may lie slightly in the future.
+    // The column `payout_next_at` rounds to milliseconds. A stored present time may therefore lie slightly in the
+    // future, so the test stores the time of one second ago.
     `update purses set payout_next_at = clock_timestamp() - interval '1 second' where project_id = $1`,
     [projectId],
   )
@@ -137,7 +138,7 @@ describe('a new payout address becomes valid after 24 hours, and its removal tak
   })
 })
 
-describe('a payout that is signed but not on the chain stays, unless the owner removes the payout address', () => {
+describe('a signed payout is still sent until it is on the chain, unless the owner removes the payout address or the maximum balance', () => {
   /** Lists the receivers of the transfers that the service would send now, and counts the cancellations. */
   async function sent(): Promise<[to: string[], cancellations: number]> {
     await pool.query('update purchases set transfer_sent_at = null, cancel_sent_at = null')
@@ -161,7 +162,7 @@ describe('a payout that is signed but not on the chain stays, unless the owner r
     expect(await sent()).toEqual([[], 1])
   })
 
-  test('a signed payout stays if the owner names another address or another maximum', async () => {
+  test('a signed payout is still sent to the old address after the owner names another address or another maximum', async () => {
     const projectId = await full(LEAST)
     await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     await set(projectId, { payoutAddress: OTHER, maxAtomic: BALANCE, lowAtomic: null })
@@ -251,8 +252,8 @@ async function transfers(projectId: string): Promise<[amount: string, to: string
   return rows.map(({ amount, to_address: to }) => [amount, to])
 }
 
-describe('a payout transfers the money above the maximum of a purse (wallet), unless a limit delays it', () => {
-  test('the transfers of a payout wait until the service knows its chain', async () => {
+describe('a payout transfers the money above the maximum of a purse (wallet) once, and waits if the chain or the day’s gas limit demands this', () => {
+  test('a payout makes no transfer until the service knows the newest block of the chain', async () => {
     await pool.query('delete from chain_status')
     const projectId = await full(LEAST)
     await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
@@ -275,7 +276,8 @@ describe('a payout transfers the money above the maximum of a purse (wallet), un
     const projectId = await full(LEAST)
     const again = () => payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     await again()
-    // A payout expires one hour after its creation, so the age of the payout is the given number of hours plus one.
+    // A payout expires one hour after its creation. To expire the given number of hours ago, it must be created one
+    // hour earlier than that.
     const expiredBefore = (hours: number) =>
       pool.query(
         `update purchases set money = 'released', created_at = clock_timestamp() - make_interval(hours => $2 + 1)
@@ -380,7 +382,7 @@ describe('after a purse (wallet) gets a new key, its money moves from the old ad
     expect(await rotatePurseKey(pool, keyring, ownerOf(await newProject(pool)))).toBeNull()
   })
 
-  test('a purse’s new key gets the free money of the old address, and the money for open payments stays there', async () => {
+  test('after a key change, a purse’s new address gets the unreserved money of the old address, and the money for open payments stays at the old address', async () => {
     await recordHead(pool, HEAD)
     const purse = await newPurse(pool, keyring)
     await purse.reserve([await purse.wanted(1_000n)])

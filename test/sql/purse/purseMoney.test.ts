@@ -87,7 +87,7 @@ test('a project can be deleted although somebody pays less than a cent to its pu
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('a settled payment that the known balance includes does not prevent the deletion, and the purge waits until its block is final', async () => {
+test('a settled payment does not prevent the deletion if the last read balance includes it, and the purge waits until its block is final', async () => {
   const { projectId, address } = await emptyPurse()
   const { id } = await newSettled(pool, { recipient: address, amountAtomic: CENT })
   expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
@@ -138,7 +138,7 @@ test('the purge keeps the keys of a purse (wallet) while a signed payment is ope
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('a payment to the purse (wallet) that another purse has signed prevents the deletion, and the purge waits for its end', async () => {
+test('a payment that another purse (wallet) has signed to this purse prevents the deletion, and the purge waits until the payment has ended', async () => {
   const { projectId, address } = await emptyPurse()
   const other = await newPurse(pool, keyring)
   const paid = await other.wanted(CENT, address)
@@ -185,7 +185,7 @@ test('an expired payment on a former chain of the service neither prevents the d
   await recordFinal(pool, [id])
 })
 
-test('the purge accepts only a purse balance that was read in the last minute, and makes longer pauses the older the deletion of the project is', async () => {
+test('the purge accepts only a purse balance from the last minute, and its pauses become longer with the time since the project’s deletion', async () => {
   const { projectId, address } = await emptyPurse()
   await deleteProject(pool, projectId, null)
   await read(address, 0n)

@@ -102,7 +102,7 @@ test('if a payment ends while the owner decides, the payment cannot be approved'
   expect(decided?.kind).toBe('before')
 })
 
-test('if a purchase fails at the same time, the purse (wallet) does not sign in at the seller', async () => {
+test('if a purchase fails during the sign-in at the seller, the purse (wallet) does not sign in', async () => {
   const { wanted } = await newScene()
   const signIn = () =>
     signInAt(pool, {
@@ -170,13 +170,13 @@ async function newSale() {
   return { id, refund }
 }
 
-test('a payment is not refunded if it stops being final at the same time', async () => {
+test('a refund is refused if a concurrent transaction records that the payment is no longer final', async () => {
   const { id, refund } = await newSale()
   const change = 'update payments set finalized_at = null where id = $1'
   expect(await behind(change, id, refund)).toEqual({ kind: 'not_final' })
 })
 
-test('if the seller withdraws a refund at the same time, the refund’s transfer does not count', async () => {
+test('if the seller withdraws a refund while its transfer is recorded, the transfer does not count', async () => {
   const { id: paymentId, refund } = await newSale()
   const made = await refund()
   if (made.kind !== 'ok') throw new Error(made.kind)

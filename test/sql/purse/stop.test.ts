@@ -137,7 +137,7 @@ describe('a worker claims each signed cancellation of a payment once, and again 
       [id, seconds],
     )
 
-  test('a worker claims the cancellation of a payment once, and again after 30 and 60 seconds unless the chain has shown it', async () => {
+  test('a worker claims the cancellation of a payment once, and again after 30 and 60 seconds, until a block contains the cancellation', async () => {
     const { ids, take } = await stoppedWith(1)
     expect(await take()).toEqual(ids)
     expect(await take()).toEqual([])
@@ -161,7 +161,7 @@ describe('a worker claims each signed cancellation of a payment once, and again 
     expect(await take()).toEqual([])
   })
 
-  test('a worker does not claim a payment’s cancellation after the chain has shown the payment', async () => {
+  test('a worker does not claim a payment’s cancellation after a block contains the payment', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set money = 'spent', tx_hash = '0x01', block_number = 1, block_hash = '0x02' where id = $1`,

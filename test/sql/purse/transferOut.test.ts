@@ -105,8 +105,8 @@ describe('a worker claims each signed transfer once, and again after a pause', (
     for (const seconds of [30, 60, 120, 240, 480, 480]) {
       await sentBefore(seconds - 1)
       expect([seconds, await take()]).toEqual([seconds, []])
-      // The column keeps milliseconds, so a time of exactly the given number of seconds ago could count as a fraction
-      // of a millisecond too late.
+      // The column `transfer_sent_at` keeps only milliseconds. A time of exactly the given number of seconds ago could
+      // count as slightly less, so the test adds a second.
       await sentBefore(seconds + 1)
       expect(await take()).toHaveLength(1)
     }

@@ -108,7 +108,7 @@ test('if the smarthost still defers a notification after a day, the service does
   expect([await isNotified(id), await announcedInS(id)]).toEqual([true, null])
 })
 
-test('while the mail host of an approver hangs, the notifications of the project take two job slots, and later ones wait', async () => {
+test('while the mail host of an approver hangs, the project’s notifications use only two job slots, and the next notification is postponed', async () => {
   const held = Promise.withResolvers<void>()
   let hanging = 0
   const hangs: Transport = {

@@ -82,7 +82,7 @@ test('the job of a trial (test purchase) that has ended or was replaced sends no
   expect(server.requests).toEqual([])
 })
 
-test('if the trial (test purchase) of an endpoint gets no permission to send a request now, it runs later', async () => {
+test('the trial (test purchase) of an endpoint runs later if the service may not send a request to the endpoint’s server now', async () => {
   const { id } = await start(false)
   await dropJobs(pool)
   turn = { granted: false, returnInMs: 60_000 }

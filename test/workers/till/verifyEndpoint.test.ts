@@ -62,7 +62,7 @@ test('if the row of an endpoint disappears before its check begins, the check se
   expect(server.requests).toEqual([])
 })
 
-test('if the check of an endpoint gets no permission to send a request now, it runs later', async () => {
+test('the check of an endpoint runs later if the service may not send a request to the endpoint’s server now', async () => {
   const id = await register()
   onTurn = async () => ({ granted: false, returnInMs: 60_000 })
   await run(id)

@@ -44,7 +44,7 @@ describe('the service measures the length of JSON without writing it as text', (
     expect([isShort(['a', 'b'], 5), isShort(['a', 'b'], 6)]).toEqual([false, false])
   })
 
-  test('counting the length of JSON stops at the limit', () => {
+  test('the service stops counting the length of JSON as soon as the length limit is exceeded', () => {
     const list = ['x'.repeat(10), nested(1, 30)]
     expect(jsonFault(list, 5)).toBe('must be at most 5 characters of JSON')
     expect(jsonFault(list, 100)).toBe('must be nested at most 20 levels')

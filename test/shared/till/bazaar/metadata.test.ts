@@ -210,7 +210,7 @@ describe('the service names the first fault in an endpoint’s metadata', () => 
     expect(path({ example: 7 })).toBeUndefined()
   })
 
-  test('of several faults in an endpoint’s metadata, only the first is reported, and without metadata there is none', () => {
+  test('if an endpoint’s metadata have several faults, only the first is reported, and absent metadata are no fault', () => {
     const wrong = { type: 'text' }
     const input = { ...GET, schema: { body: wrong, queryParams: wrong } }
     expect(metadataFault({ input, output: { schema: wrong } })).toEqual({

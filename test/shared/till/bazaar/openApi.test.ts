@@ -59,7 +59,7 @@ describe('the service reads from an OpenAPI document how to call the URL of an e
     expect(faultOf(documentOf({ '/weather': { get: {} } }), `${URL_PAID}?a=/b`)).toBeNull()
   })
 
-  test('an OpenAPI document must have a callable HTTP method for the URL, and GET is preferred', () => {
+  test('an OpenAPI document must have an HTTP method for the URL that a buyer can call, and GET is preferred', () => {
     const fault = 'the path has no method that can be called'
     for (const item of [null, {}, { options: {} }, { parameters: [] }])
       expect(faultOf(documentOf({ '/weather': item }))).toBe(fault)
@@ -72,7 +72,7 @@ describe('the service reads from an OpenAPI document how to call the URL of an e
       })
   })
 
-  test('the title of an OpenAPI document becomes the name of the service, and the operation’s tags become its tags', () => {
+  test('the title of an OpenAPI document becomes the name of the seller’s service, and the tags of the operation become the tags of the service', () => {
     const tags = ['rain', 'x'.repeat(33), 'RAIN', 'sun']
     const paths = { '/weather': { get: { tags } } }
     expect(metadataOf(paths, { info: { title: 'Weather' } })).toMatchObject({
@@ -270,7 +270,7 @@ describe('the service reads the parameters of an OpenAPI operation, and ignores 
       )
   })
 
-  test('if a required OpenAPI parameter has no example, the other parameters in the same part lose their examples', () => {
+  test('if a required OpenAPI parameter has no example, all examples of its request part (such as the query) are dropped', () => {
     const city = { in: 'query', name: 'city', schema: TEXT, example: 'Lima' }
     const day = { in: 'query', name: 'day', schema: TEXT }
     expect(withParameters([city, day]).queryParams).toEqual({ city: 'Lima' })
@@ -355,7 +355,7 @@ describe('the request body of an OpenAPI operation becomes part of the endpoint�
     },
   )
 
-  test('an OpenAPI request body counts as JSON if several of its media types are known, or none', () => {
+  test('an OpenAPI request body counts as JSON if one of several media types is JSON, or if no media type is known', () => {
     const content = { 'text/plain': {}, 'application/json': { schema: TEXT } }
     expect(withContent(content)).toMatchObject({ bodyType: 'json', schema: { body: TEXT } })
     for (const none of [{ 'image/png': {} }, {}, undefined])
@@ -419,7 +419,7 @@ describe('the first successful JSON response of an OpenAPI operation describes t
 })
 
 describe('the service follows a reference to another part of the OpenAPI document', () => {
-  test('a reference inside an OpenAPI document has at most ten parts', () => {
+  test('a reference inside an OpenAPI document is followed through at most ten nested members', () => {
     const nest = (value: unknown, depth: number): unknown =>
       depth === 0 ? value : { a: nest(value, depth - 1) }
     const parameter = { in: 'query', name: 'city', schema: TEXT }
@@ -446,7 +446,7 @@ describe('if the metadata are too long for an x402 challenge, the service drops 
     ])
   })
 
-  test('if metadata are shortened, the description of a response without an example is dropped', () => {
+  test('if metadata must become shorter, the description of the response is dropped unless it has an example', () => {
     for (const output of [{ schema: TEXT }, { example: undefined }])
       expect(smallerForms({ input, output })[1]).not.toHaveProperty('output')
     expect(smallerForms({ input })[1]).not.toHaveProperty('output')

@@ -77,7 +77,8 @@ describe('the service keeps the nested schemas of an OpenAPI schema up to a maxi
   })
 
   test('the schema for items is dropped if an OpenAPI schema describes the first items separately (prefixItems)', () => {
-    // With `prefixItems`, the schema `items` describes only the later items (JSON Schema 2020-12 §10.3.1.2).
+    // With `prefixItems`, the schema `items` describes only the items after the described prefix (JSON Schema 2020-12
+    // §10.3.1.2).
     const pair = { type: 'array', prefixItems: [{ type: 'string' }], items: { type: 'number' } }
     expect(read(pair)).toEqual({ type: 'array' })
   })

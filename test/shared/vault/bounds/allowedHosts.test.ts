@@ -108,7 +108,7 @@ describe('an allowed host has one canonical form', () => {
   })
 })
 
-describe('a text does not count as an allowed host', () => {
+describe('a text that is not only a host name with an optional port does not count as an allowed host', () => {
   test.each([
     ['that is empty', ''],
     ['with a scheme', 'https://api.example.com'],
@@ -138,7 +138,7 @@ describe('a text does not count as an allowed host', () => {
   )
 })
 
-describe('the hosts that a credential may reach come from its list of hosts, or else from its address', () => {
+describe('a credential may reach the hosts in its list, or without a list the host of its own web address', () => {
   test('a credential may reach only the hosts in its list, even if the list is empty and the credential has an address', () => {
     expect(effectiveHosts(['a.example'], { uri: 'https://b.example/' })).toEqual(['a.example'])
     expect(effectiveHosts([], { uri: 'https://b.example/' })).toEqual([])

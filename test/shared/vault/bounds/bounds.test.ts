@@ -17,7 +17,7 @@ const { pick, int, chance } = createRandom(20_261_122, 'bounds')
 const LISTS = 4_000
 
 /**
- * Makes random lists. For each of the `probes`, compares the decision of the service with the verdict of the naive
+ * Makes random lists. For each of the test values `probes`, compares the decision of the service with that of the naive
  * function `passes`.
  */
 function judge(

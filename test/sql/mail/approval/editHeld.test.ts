@@ -111,7 +111,7 @@ test('a new subject of the first message in a thread becomes the subject of the 
   expect((await threadOf(first)).subject).toBe('Offer')
 })
 
-test('an edit with a wrong hash of the mail stores nothing, and an edit with the right hash stores the new bytes for its project', async () => {
+test('an edit with a wrong hash of the mail stores nothing, and an edit with the right hash stores the new bytes for the mail’s project', async () => {
   const held = await hold({ text: 'Text' })
   const { hash } = await bytesOf(held)
   const kept: (string | null)[] = []

@@ -132,7 +132,7 @@ describe('the approver and the owners of a project get one notification about ea
     expect(await findNotice(pool, approval.id)).toBeNull()
   })
 
-  test('if the job that notifies approvers makes no more attempts, its notifications end, but not those of other approval requests', async () => {
+  test('after the last attempt of the job that notifies approvers, the notifications of its approval request end, and those of other requests continue', async () => {
     const [approval, other] = [await hold(), await hold()]
     await link(approval.id, ADA)
     await dropJobs(pool)

@@ -219,7 +219,7 @@ describe('an approval of a mail releases exactly the approved bytes', () => {
 })
 
 describe('a rejected mail is never sent, and the agent gets the owner’s reason', () => {
-  test('a rejection ends a waiting mail with the owner’s reason, and the agent is told', async () => {
+  test('if the owner rejects a waiting mail, the mail is never sent, and the agent sees the owner’s reason', async () => {
     const held = await hold()
     const { kind, approval } = (await decide(held, { state: 'rejected', reason: 'too dear' }))!
     expect(kind).toBe('done')
@@ -252,7 +252,7 @@ describe('a rejected mail is never sent, and the agent gets the owner’s reason
   })
 })
 
-describe('the first decision of an owner about an approval request counts, until the request expires', () => {
+describe('until an approval request expires, the owner’s first decision about it takes effect, and later decisions do not', () => {
   const REJECT = { state: 'rejected', reason: null } as const
   const EXPIRE = { state: 'expired' } as const
 
@@ -281,7 +281,7 @@ describe('the first decision of an owner about an approval request counts, until
     expect(await stateOf(held)).toBe('waiting')
   })
 
-  test('after its time, an approval request expires and accepts no decision', async () => {
+  test('after its expiry time, an approval request can only expire, and no decision about it is accepted', async () => {
     for (const [decision, kind] of [
       [EXPIRE, 'done'],
       [APPROVE, 'late'],

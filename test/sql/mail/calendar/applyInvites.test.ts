@@ -168,8 +168,8 @@ describe('only a newer calendar request from the authenticated organizer changes
   })
 })
 
-describe('the project’s answer to an invitation stays valid until the time or the rule of the event changes', () => {
-  test('the project’s answer to an invitation stays if the time stays, and must be given again if time or rule change', async () => {
+describe('the project’s answer to an invitation stays valid until the time or the recurrence rule of the event changes', () => {
+  test('the project must answer an invitation again only if the time or the recurrence rule of the event changes', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
     await answer('accepted')
@@ -221,7 +221,7 @@ describe('the project’s answer to an invitation stays valid until the time or 
   })
 })
 
-describe('if the project’s own answers to an invitation arrive in another order, the newest answer counts', () => {
+describe('if the project’s own answers to an invitation arrive in the wrong order, the newest answer counts', () => {
   const own = (state: 'accepted' | 'declined' | 'tentative', changes: Partial<ReadInvite> = {}) =>
     invite({ method: 'REPLY', attendees: guest(state, INBOX), ...changes })
   const at = (second: number) => `2031-01-01T00:00:0${second}.000Z`
@@ -364,7 +364,7 @@ describe('a cancellation or an answer that leaves out the start of its event is 
   })
 })
 
-describe('a change of a recurring event keeps or drops its changed instances and its answers', () => {
+describe('if a recurring event changes, the change decides which of its changed instances and answers are kept', () => {
   test('a change of a recurring event removes instances that strangers announced, and keeps instances of the authenticated organizer', async () => {
     const { take, events } = await newCalendar()
     await take(invite({ recurrenceId: time(9, 3).at, sequence: 5 }), STRANGER)
@@ -428,7 +428,7 @@ describe('the answer of an attendee counts only if the attendee is authenticated
     expect(await answers()).toHaveLength(201)
   })
 
-  test('an attendee’s answer counts only as a proposal (it changes no event), unless the sender is authenticated and invited to an event of the project', async () => {
+  test('an attendee’s answer changes an event only if the attendee is authenticated and invited to this event of the project', async () => {
     const { send, take, answers } = await newCalendar()
     expect(await take(reply(), FROM)).toBe('proposal')
     await send(invite(OWN))

@@ -105,7 +105,8 @@ describe('a job run claims an event whose instances must be computed, so that no
     const claim = randomUUID()
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 1 })
     expect(await take(projectId)).toBeNull()
-    // Even if another event is due, the same job run still gets its earlier event.
+    // Even if another event is due, a job run that requests an event again still gets the event that it has claimed
+    // before.
     const waiting = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(DAY_MS) })
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 2 })
     expect(await take(projectId)).toMatchObject({ row: waiting, tries: 1 })
@@ -149,7 +150,7 @@ describe('a job run claims an event whose instances must be computed, so that no
     expect((await runAt()).getTime()).toBeLessThanOrEqual(Date.now())
   })
 
-  test('no job is due for events that need no new instances, or whose instances must be computed only in half a year', async () => {
+  test('no job is due for events that need no new instances, or that need new instances only after half a year', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await newEvent(pool, projectId, { source: 'rule', expand_at: later(180 * DAY_MS) })
     await newEvent(pool, projectId, { source: 'rule', expand_at: null })

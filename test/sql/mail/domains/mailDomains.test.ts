@@ -109,7 +109,7 @@ test('a mail domain without active projects is deleted together with its DKIM ke
   expect(await selectors('kept.example')).toHaveLength(1)
 })
 
-test('the deletion of a mail domain waits for the creation of a project with this domain, and the creation waits for the deletion', async () => {
+test('a mail domain cannot be deleted while a project with this domain is created, and no project gets a domain that is being deleted', async () => {
   await verified('race.example')
   const make = `with held as (select from mail_domains where domain = 'race.example' for key share)
                 insert into projects (id, name, purpose, email_address)

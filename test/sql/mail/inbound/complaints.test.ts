@@ -32,7 +32,7 @@ const find = (...paths: string[]) => findComplainedCopy(pool, KEYS, paths)
 const record = ({ row }: SentRow, address = ADA) =>
   recordComplaint(pool, { messageRow: row, address, detail: 'spam' })
 
-test('the first envelope sender in a complaint that this service made identifies the sent copy', async () => {
+test('if a complaint contains several envelope senders, the first one that this service made identifies the sent copy', async () => {
   const [sent, other] = [await newSent(pool), await newSent(pool)]
   const [path, later] = [await pathOf(sent), await pathOf(other)]
   const strange = [

@@ -101,7 +101,7 @@ test('the list of blocked senders covers only active inboxes and only rules of t
   expect(await readRules(pool, two, ['SEND'])).toEqual([])
 })
 
-test('the list of blocked senders also contains an allowed sender, but only if a rule of the inbox blocks the sender’s domain', async () => {
+test('if a rule of an inbox blocks a domain, the list of blocked senders also contains the rules that allow a sender of this domain', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   await block(one, '*@b.example')
   await block(one, '*@d.example', 'SEND')

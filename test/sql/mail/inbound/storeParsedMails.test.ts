@@ -250,7 +250,7 @@ describe('a message joins the thread that it answers, and otherwise starts a thr
     )
   })
 
-  test('a reply whose author was never authenticated joins a thread by its subject, unless DMARC fails', async () => {
+  test('if the authors of a reply and its thread are both not authenticated, the reply joins the thread by its subject, unless DMARC fails', async () => {
     const projectId = await newProject(pool)
     const first = await receiveUnproven(projectId, { id: 'first@example.com', subject: 'Offer' })
     const subject = 'Re: Offer'

@@ -99,7 +99,7 @@ describe('the text of an attachment is recorded once, and becomes searchable wit
     expect(await record(found, { attachmentId: 'att_2' })).toBe(true)
   })
 
-  test('a message shows the state of each attachment, but its own row is written only after the last attachment', async () => {
+  test('a message shows each attachment’s state at once, but the database row of the message is written only after the last attachment', async () => {
     const found = await received(['att_1', 'att_2'])
     const shown = async () => {
       const { message_id: messageId } = await messageAt(found)
@@ -160,7 +160,7 @@ describe('the text of an attachment is recorded once, and becomes searchable wit
     }
   })
 
-  test('the reason and the label of an attachment’s text are added to the message, and the label is added once', async () => {
+  test('a message gets the label of an attachment’s text once, and shows the reason why an attachment has no text', async () => {
     const found = await received(['att_1', 'att_2'])
     const concealing = { state: 'none', text: null, reason: 'encrypted', label: 'hidden' } as const
     for (const attachmentId of ['att_1', 'att_2'])

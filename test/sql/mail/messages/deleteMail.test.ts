@@ -1,4 +1,6 @@
-/** Tests the deletion of mail, for which the inbox is locked. */
+/**
+ * Tests the deletion of mail. The deletion locks the inbox, because other transactions may store mail at the same time.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { storeParsedMails } from '../../../../sql/mail/inbound/storeParsedMails.ts'
 import {
@@ -76,13 +78,13 @@ test('a thread is deleted with all its messages and no other messages', async ()
   expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
 })
 
-test('the deletion of a sent message stores no hash against redelivery, because no mail host delivers a sent message again', async () => {
+test('no hash against a second delivery is stored when a sent message is deleted, because no mail host delivers a sent message again', async () => {
   const sent = await newSent(pool)
   await deleteMessage(pool, sent.projectId, sent.messageId)
   expect(await remembered(sent.projectId)).toBe(0)
 })
 
-test('the deletion of mail waits for a concurrent storing of mail, and the storing waits for the deletion', async () => {
+test('if mail is deleted and stored in one inbox at the same time, the second transaction waits for the first', async () => {
   const sent = await newSent(pool)
   const { id } = await threadOf(sent.threadRow)
   const [inboundId] = await takeIn(pool, [sent.projectId], answer(sent.messageId))
@@ -104,7 +106,7 @@ test('two concurrent deletions in a thread leave no empty thread', async () => {
   expect(await threadOf(sent.threadRow)).toBeUndefined()
 })
 
-test('the deletion of a message waits for a concurrent record of its sending attempt, and the record waits for the deletion', async () => {
+test('if a message is deleted while its sending attempt is recorded, the second transaction waits for the first', async () => {
   const sent = await newSent(pool)
   const mail = await begin(pool, sent)
   const hold = 'select from outbound_mails where message_row = $1 for update'
@@ -240,7 +242,7 @@ test.each(WAITING)(
   },
 )
 
-test('a reply that waits for the deletion of its thread finds no thread', async () => {
+test('a reply to a thread that is being deleted waits for the deletion, and is then refused because the thread is missing', async () => {
   const projectId = await newProject(pool)
   await acceptIntents(pool, [newIntent(projectId)], 100)
   const { row, threadRow } = await newSent(pool, { projectId })

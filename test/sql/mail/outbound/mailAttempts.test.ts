@@ -1,6 +1,6 @@
 /**
- * Tests the attempts to send an outbound mail: only the newest attempt is recorded, and each group of its recipients
- * once.
+ * Tests the attempts to send an outbound mail. Only the newest attempt is recorded, and the result for the same
+ * recipients is recorded only once.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
@@ -163,7 +163,7 @@ describe('the result for some recipients of an attempt is recorded before the at
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('recording the result for the last recipients of an attempt completes the mail, and other mails still wait', async () => {
+  test('recording the result for the last recipients of a mail completes this mail, and does not complete other mails', async () => {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId })
     await pool.query(

@@ -147,7 +147,7 @@ describe('two send intents (requests to send mail) of a project cannot both use 
     expect(await wordsOf([keyed(projectId, 'k', 3)])).toEqual(['repeat'])
   })
 
-  test('if an idempotency key has no stored response, a repeated call gets no stored response', async () => {
+  test('if an idempotency key has no stored response yet, a second call with the key gets no stored response', async () => {
     const projectId = await newProject(pool)
     await pool.query(
       `insert into idempotency_keys (project_id, operation, key, request_hash) values ($1, 'send', 'k', '')`,

@@ -87,8 +87,8 @@ const ranges = async (projectId: string) =>
   (await listSegments(pool, projectId)).map(({ firstLeaf, lastLeaf }) => [firstLeaf, lastLeaf])
 
 /**
- * Returns the words of all search index segments in stored order. Each word comes with its leaves, and with the
- * positions of its messages in the leaves.
+ * Returns the words of all search index segments in stored order. Each word comes with the positions of its messages in
+ * the leaves (parts of a segment).
  */
 async function words(projectId: string): Promise<[word: string, places: string][]> {
   const found: [string, string][] = []

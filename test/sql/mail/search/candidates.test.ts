@@ -1,6 +1,6 @@
 /**
- * Tests in which batches a search reads the messages that may match, and which time limit each batch sets for later
- * batches.
+ * Tests in which batches a search reads the messages that may match. Each batch also has a time bound: in the search’s
+ * order, no message of a later batch comes before this time.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { LEAF_TEXT_BYTES, leafPostings } from '../../../../shared/mail/search/postings.ts'
@@ -38,8 +38,8 @@ const wanted = (projectId: string, change: Partial<Wanted> & { typed?: string } 
 
 type Reader = typeof pendingCandidates
 /**
- * Returns for each batch the row numbers of its messages, and the time limit that the batch sets for all later
- * messages, in seconds after START.
+ * Returns for each batch the row numbers of its messages, and its time bound in seconds after START. In the search’s
+ * order, no later message comes before this time.
  */
 async function batchesOf(reader: Reader, ...given: Parameters<typeof wanted>) {
   const found: { rows: number[]; bound: number }[] = []
@@ -104,14 +104,14 @@ describe('a search reads the pending messages, which are in no segment of the se
     },
   )
 
-  test('if messages outside of the index fill their last batch, the time of the last message limits the later batches', async () => {
+  test('if the last batch of messages outside of the index is full, no later message comes before the time of its last message', async () => {
     const projectId = newId()
     await store(projectId, Array<{ time: number }>(256).fill({ time: 7 }))
     const batches = await batchesOf(pendingCandidates, projectId)
     expect(batches.map(({ rows, bound }) => [rows.length, bound])).toEqual([[256, 7]])
   })
 
-  test('messages outside of the index with long texts come in smaller batches, each limited by the time of its last message', async () => {
+  test('messages with long texts outside of the index come in smaller batches, and no later message comes before the last message of a batch', async () => {
     const projectId = newId()
     const half = LEAF_TEXT_BYTES / 2
     await store(
@@ -159,7 +159,7 @@ describe('a search reads only those messages of index segments that may match', 
   const rowsIn = async (...given: Parameters<typeof wanted>) =>
     (await found(...given)).flatMap(({ rows }) => rows)
 
-  test('before the messages of index segments comes an empty batch, whose time limit covers all segments', async () => {
+  test('a search of index segments begins with an empty batch, which tells before which time no message of these segments comes', async () => {
     const projectId = newId()
     await segment(projectId, [{ leaf: 1, rows: [11, 12], since: 3, until: 5 }])
     await segment(projectId, [{ leaf: 2, rows: [21], since: 2, until: 4 }])
@@ -209,7 +209,7 @@ describe('a search reads only those messages of index segments that may match', 
     expect(await rowsIn(projectId, { typed: 'nobody' })).toEqual([])
   })
 
-  test('messages from index segments come in batches of 64, then 128, and the next leaves set the time limit of each batch', async () => {
+  test('messages from index segments come in batches of 64, then 128, and the unread leaves decide before which time no later message comes', async () => {
     const projectId = newId()
     const leaves = Array.from({ length: 8 }, (_, n) => ({
       leaf: n + 1,

@@ -1,4 +1,6 @@
-/** Tests which message a waiting agent gets: the first later message that matches every filter. */
+/**
+ * Tests which message a waiting agent gets: the first message after the start of the wait that matches every filter.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import { type Awaited, findFirstReceived } from '../../../../sql/mail/search/findFirstReceived.ts'
@@ -54,7 +56,7 @@ async function store(projectId: string, given: Given): Promise<string> {
   return messageId
 }
 
-/** Stores mail in an inbox, and returns a function that finds the first message after second 10. */
+/** Stores mail in an inbox, and returns a function that finds the first message that arrived later than second 10. */
 async function inbox(given: readonly Given[]) {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   const everything = { labels: ['paid', 'new'], has: ['code', 'text', 'invite'] } as const
@@ -91,7 +93,7 @@ test.each(['code', 'text', 'invite'] as const)(
   },
 )
 
-test('an agent that waits for a mail gets the first later message of its inbox that has the requested words and labels', async () => {
+test('an agent that waits for a mail gets the first message after the given time that has the requested words and labels', async () => {
   const first = await inbox([
     { second: 10, labels: ['paid', 'new'], subject: 'Invoice' },
     { second: 11, labels: ['paid', 'new'], subject: 'Invoice', isSent: true },

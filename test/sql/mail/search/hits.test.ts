@@ -45,7 +45,9 @@ async function addSegment(projectId: string, rows: readonly number[]): Promise<v
   await insertBlocks(pool, id, writer.take(true))
 }
 
-/** Finds the rows of the first hits (matching messages) of a search that every message matches. */
+/**
+ * Finds the rows of the first hits (matching messages) of a search for `word`, which matches every message of the test.
+ */
 async function hitsOf(projectId: string, order: 'newest' | 'oldest', limit: number) {
   const times = { sinceMs: -Infinity, untilMs: Infinity }
   const wanted = { projectId, queries: [parseSearch('word')], order, limit, ...times }

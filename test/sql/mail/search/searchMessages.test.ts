@@ -215,7 +215,7 @@ test('messages with very long texts are found before they are in the search inde
   expect(messages.map(nameOf)).toEqual([0, 100, 200])
 })
 
-test('messages without search terms are listed in batches, and each message then gets its own search terms', async () => {
+test('messages without a search vector are listed in batches until each of them gets its own search vector', async () => {
   const projectId = await fill(3)
   await pool.query('update messages set search = null where project_id = $1', [projectId])
   const [oldest, ...others] = await listUnindexed(pool, 2)

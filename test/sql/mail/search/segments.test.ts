@@ -83,7 +83,7 @@ const count = async (table: string, projectId: string) => {
   return rows[0].n as number
 }
 
-/** Expects that every query finds the same messages as PostgreSQL. PostgreSQL reads the words of each message. */
+/** Expects that every query finds the same messages as a search of PostgreSQL over the stored words of each message. */
 async function expectAllFound(projectId: string) {
   for (const queries of [...QUERIES, ...FIELDS].map((query) => [query])) {
     const { rows } = await pool.query<{ id: string }>(
@@ -174,7 +174,8 @@ test('the weekly check removes the words of a deleted message from its search se
     await count('search_segments', projectId),
     await count('search_leaves', projectId),
   ]).toEqual([0, 0])
-  // All leaves (groups of messages) were deleted, so new leaves of the search index may get the same numbers again.
+  // All leaves (groups of messages) were deleted. New leaves of the search index may get the numbers of deleted leaves,
+  // and a search must still find all messages.
   await store(projectId, many(projectId, 240))
   expect(await build(projectId)).toEqual(['leaf'])
   await expectAllFound(projectId)
@@ -231,7 +232,7 @@ test('a search for a prefix of very many words finds every message, although it 
   ])
 })
 
-test('if a search does not read all words with a prefix, every message of the index segment is a possible match', async () => {
+test('if a search cannot read all words with a prefix, it must check every message of the index segment, because each of them may match', async () => {
   const projectId = await newInbox(pool)
   await store(projectId, [
     vectorOf(projectId, 'alone'),

@@ -63,7 +63,7 @@ test('a run that assumes that the payment is signed cannot end a purchase whose 
   expect(await read()).toMatchObject({ state: 'refused', reason: 'no_chain', money: null })
 })
 
-test('if a seller took the money of a stopped payment, the request is sent again, even if the service records this at the same moment', async () => {
+test('if the seller has collected a stopped payment, the service sends the request again, even if it records the collection at the same moment', async () => {
   const { id } = await purchase({ isSigned: true })
   await pool.query(`update purchases set cancel_signature = '0x1' where id = $1`, [id])
   expect(await startSend(pool, id, keyring)).toBe('stopped')

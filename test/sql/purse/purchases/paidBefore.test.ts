@@ -49,7 +49,7 @@ describe('a purse (wallet) knows a host or payee only after it has paid there', 
     expect([before.hostIsKnown(PLACE), before.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
-  test('a project knows the hosts and payees that it has paid, and each payee only at its own host', async () => {
+  test('a project knows the hosts and payees that it has paid, and knows a payee only at the host where it paid this payee', async () => {
     const places = [
       PLACE,
       { ...PLACE, payTo: OTHER_PAYEE },

@@ -111,7 +111,7 @@ describe('a purchase is shown only to its own project, with its payment and refu
 })
 
 describe('a purchase is accepted only for an existing project that has fewer than 500 open purchases', () => {
-  test('a purchase is refused as busy if 500 purchases of its project are open, and one more is accepted below this limit', async () => {
+  test('a purchase is refused as busy if 500 purchases of its project are open, and is accepted if 499 are open', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.wanted(1n)
     const copy = (count: number) =>
@@ -140,7 +140,7 @@ describe('a signed payment is sent only while its content is stored', () => {
     const { ids } = await newPurchases(2)
     const [signed, unsigned] = ids as [string, string]
     expect(await startSend(pool, unsigned, keyring)).toBeNull()
-    // The signature of the payment already counted as the first sending.
+    // The signature of the payment counted as the first sending, so this call is the second sending.
     expect(await startSend(pool, signed, keyring)).toMatchObject({ sends: 2 })
     await pool.query(
       'update purchases set key_id = null, wrapped_key = null, ciphertext = null where id = $1',

@@ -302,7 +302,7 @@ describe('a refund out of the seller’s purse (wallet) is signed at once, withi
     expect((await row(pool, 'purchases', made.id)).refund_of).toBe(sale.id)
   })
 
-  test('a purse (wallet) signs no more refunds in a day than its gas pays, however many payments it refunds', async () => {
+  test('a purse (wallet) signs only as many refunds in a day as its daily gas limit allows, for however many payments', async () => {
     const { id, projectId, address } = await newPurseSale(5_000n)
     const other = await newSale({ projectId, recipient: address, nonce: newHash() })
     const made = await refunded(id, 1n, 'first')
@@ -353,7 +353,7 @@ describe('a refund out of the seller’s purse (wallet) is signed at once, withi
     expect(await listRefunds(pool, sale.id)).toHaveLength(2)
   })
 
-  test('an agent’s idempotency key cannot block a refund', async () => {
+  test('a purchase with the same idempotency key as a refund does not prevent the refund', async () => {
     const sale = await newPurseSale(5_000n)
     await pool.query(
       `insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic, asked_by)
@@ -383,7 +383,7 @@ describe('a refund out of the seller’s purse (wallet) is signed at once, withi
   })
 })
 
-test('a purchase shows only refunds that a seller of this service has sent', async () => {
+test('a purchase shows only those refunds that were sent by a seller who uses this service', async () => {
   const nonce = newHash()
   const projectId = await newProject(pool)
   await openPurse(pool, keyring, { projectId, ...ACTOR })

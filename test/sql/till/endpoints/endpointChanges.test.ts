@@ -148,7 +148,7 @@ describe('a change of an endpoint replaces only the fields that the request name
     expect(await stored()).toEqual(before)
   })
 
-  test('a seller changes every field of an endpoint that the request names', async () => {
+  test('if a request names fields of an endpoint, all these fields of the endpoint are changed', async () => {
     const { change } = await newEndpoint({ description: 'Tides' })
     const given = {
       urlPattern: 'https://api.example/a?x',

@@ -84,7 +84,7 @@ test('if an endpoint is deleted at the same time, no new check is made', async (
   )
 })
 
-test('if two requests for a challenge report an endpoint at once, one check is queued, and the second call waits until the pause is over', async () => {
+test('if two requests for a challenge cause a check of an endpoint at once, only one check is queued, and the second request must wait for the next check', async () => {
   const { id } = await newEndpoint()
   const hold = 'update seller_endpoints set check_provoked_at = clock_timestamp() where id = $1'
   const [restMs] = await whileHeld(pool, hold, [id], () => [provoke(id)])
@@ -115,7 +115,7 @@ test('the state of an endpoint check tells whether the check waits in the queue 
   expect(await findEndpointCheck(pool, id)).toMatchObject({ isRunning: false })
 })
 
-test('if a project changes its payTo address, it still counts as the seller of its resource, even if another project has the former address', async () => {
+test('a project that changes its payTo address still counts as the seller of its resource, even if another project has the old address', async () => {
   const [former, later] = [`0x${'ab'.repeat(20)}`, `0x${'cd'.repeat(20)}`]
   const { id, projectId } = await newEndpoint()
   const other = await newProject(pool)

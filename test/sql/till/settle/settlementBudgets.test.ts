@@ -193,7 +193,7 @@ test('the reported use of the daily limits is the highest fraction of a limit th
   expect((await readBudgetUse(pool, limitsOf(4))).settlements).toBe(0)
 })
 
-test('a claim of a payment fails if a concurrent claim uses up the daily limit, and a batch of claims (reservations) then throws an error', async () => {
+test('if a concurrent claim (reservation) uses up the daily limit, a single claim is refused, and a batch of claims throws an error', async () => {
   const usedUp = `insert into settlement_budgets (project_id, day, settlements, allowed)
                   values ($1, (clock_timestamp() at time zone 'UTC')::date, 1, 1)`
   const single = await whileHeld(pool, usedUp, [projectId], () => [

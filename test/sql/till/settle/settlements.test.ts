@@ -92,7 +92,7 @@ describe('the settlement of a payment is recorded once, with one event', () => {
     }
   })
 
-  test('if the same transaction settles a payment again after a reorganisation, receipt and time stay, and no second event is sent', async () => {
+  test('if the same transaction settles a payment again after a reorganisation, the payment keeps its receipt and time, and no second event is sent', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"n":1}', settledAt: new Date(1_000) })

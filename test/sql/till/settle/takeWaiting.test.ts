@@ -72,7 +72,7 @@ async function take({ own = [], grouped = ROOM, alone = ROOM }: Given = {}) {
 const NOTHING = { taken: [], more: 0 }
 
 describe('a settler (a worker that settles payments) claims each waiting payment once', () => {
-  test('a waiting payment is claimed for settlement once, and before its next time only its own settlement job claims it again', async () => {
+  test('a waiting payment is claimed for settlement once, and until its retry time only the settlement job of this payment claims it again', async () => {
     const id = await waiting()
     expect(await take()).toEqual({ grouped: { taken: [id], more: 0 }, alone: NOTHING })
     expect(await take()).toEqual({ grouped: NOTHING, alone: NOTHING })
@@ -131,7 +131,7 @@ describe('a settler (a worker that settles payments) claims each waiting payment
     expect((await take({ grouped: { most: 0, share: 0 } })).grouped).toEqual({ taken: [], more: 1 })
   })
 
-  test('payments with separate transactions have other limits than payments in a group (one shared transaction)', async () => {
+  test('a settler (a worker that settles payments) has one limit for payments with separate transactions, and another limit for payments in a group', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const alone: string[] = []
     for (const projectId of [one, one, one, two]) alone.push(await waiting({ projectId }))
@@ -216,7 +216,8 @@ describe('a marked payer’s payments get separate transactions for a day', () =
       return rows.map(({ payer, hours }) => [payer, Math.round(hours)])
     }
     await keepAlone(pool, [])
-    // A payer may have several payments in one group, but must be marked for separate transactions only once.
+    // A payer may have several payments in one group. The function must mark the payer only once, because PostgreSQL
+    // refuses an upsert that changes one row twice.
     const payments = Array.from({ length: 20 }, () => ({ chainId, payer: PAYER }))
     await keepAlone(pool, [...payments, { chainId, payer: PAYER.toLowerCase() }])
     expect(await until()).toEqual([[PAYER.toLowerCase(), 24]])

@@ -126,7 +126,7 @@ describe('after a wallet’s payment reverted, wallets with the same contract co
     expect(await isSuspended(PAYER, code)).toBe(false)
   })
 
-  test('a payment whose transaction reverted fails, and its failure stage is settle', async () => {
+  test('a payment whose transaction reverted fails, and its failure stage is `settle` and not `verify`', async () => {
     const { id } = await open(PAYER)
     await suspended(id, PAYER)
     expect(await findPayment(pool, id)).toMatchObject({

@@ -15,12 +15,12 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 /**
- * Limits the WAL for reading attachments: a multiple of the size of the mail, and additional bytes for the rows and the
- * event of each attachment.
+ * Sets the maximum WAL for reading attachments. It is a multiple of the mail’s size, plus additional bytes for the rows
+ * and the event of each attachment.
  */
 const WAL_SHARE = 10
 const WAL_FILE_BYTES = 1_500
-/** Limits the bytes of all events about the attachments as a multiple of the mail. */
+/** Sets the maximum size of all events about the attachments, as a multiple of the mail’s size. */
 const EVENTS_SHARE = 10
 
 /** Describes a mail with many small attachments. The numbers are the counts of attachments, links and characters. */
@@ -110,8 +110,8 @@ function mailOf({ files, filename, contentId, addresses, subject, links, content
 
 const walBytes = async () =>
   Number(
-    // The test reads the position of the last inserted WAL. The position of the last written WAL is behind, because a
-    // commit of a job need not wait for the disk.
+    // The test reads the insert position of the WAL. The write position can be behind it, because a commit of a job
+    // need not wait for the disk.
     (await service.database.pool.query(`select pg_current_wal_insert_lsn() - '0/0' as bytes`))
       .rows[0].bytes,
   )

@@ -151,7 +151,7 @@ test('a forwarded mail fails SPF, but its DKIM signature still passes', async ()
   })
 })
 
-test('a mail with a forged From header fails DMARC and is labelled, even if SPF and the DKIM signature of another domain pass', async () => {
+test('a mail with a forged From header fails DMARC and is labelled as unauthenticated, even if SPF and the DKIM signature of another domain pass', async () => {
   for (const message of [write('boss@victim.test'), await signed(write('boss@victim.test'))]) {
     expect(await receive(message, 'ada@honest.test')).toMatchObject({
       dmarc: 'fail',
@@ -160,7 +160,7 @@ test('a mail with a forged From header fails DMARC and is labelled, even if SPF 
   }
 })
 
-test('a mail fails DMARC and is labelled if the domain in its From header does not allow the sending host', async () => {
+test('a mail fails DMARC and is labelled as unauthenticated if the domain in its From header does not allow the sending host', async () => {
   expect(await receive(write('boss@victim.test'), 'boss@victim.test')).toMatchObject({
     spf: 'fail',
     dkim: 'none',
@@ -169,7 +169,7 @@ test('a mail fails DMARC and is labelled if the domain in its From header does n
   })
 })
 
-test('a mail with a forged From header is labelled in every spelling of the header, and all authors are shown', async () => {
+test('a mail with a forged From header is labelled as unauthenticated in every spelling of the header, and the message shows all authors', async () => {
   const [boss, own] = ['boss@victim.test', 'ada@honest.test']
   const forms: [string, string, string[]][] = [
     ['fail', `g: ${boss};`, [boss]],
@@ -193,14 +193,14 @@ test('a mail with a forged From header is labelled in every spelling of the head
   })
 })
 
-test('a mail with a forged From header is labelled even if the name servers do not answer', async () => {
+test('a mail with a forged From header is labelled as unauthenticated even if the name servers do not answer', async () => {
   const found = await Promise.all([
     receive(write('boss@victim.test'), 'x@silent.test'),
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // The DNS never answers the queries for the DKIM keys of the ten signatures. The service waits no longer for ten
-    // keys than for one, so that enough time is left to check SPF.
+    // The DNS never answers the queries for the DKIM keys of the ten signatures. The service waits for ten keys only as
+    // long as for one key, so that enough time is left to check SPF.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])
@@ -244,7 +244,7 @@ test('an SPF record that includes itself gives the SPF verdict permerror', async
   })
 })
 
-test('a mail from outside is labelled if its sender address is an address of an inbox or of a verified domain', async () => {
+test('a mail from outside is labelled as unauthenticated if its sender address is an address of an inbox or of a verified domain', async () => {
   const colleague = await service.newAgent()
   expect(await receive(write(colleague.address), 'x@nowhere.test')).toMatchObject({
     labelled: true,
@@ -367,7 +367,7 @@ async function withSignatures(
   return all.map((one) => one.replace('DKIM-Signature', name)).join('') + message
 }
 
-test('the service checks only ten DKIM signatures of a mail, the author’s first, in each spelling of the header field', async () => {
+test('the service checks only ten DKIM signatures of a mail, beginning with the author’s, whatever the spelling of the field name DKIM-Signature', async () => {
   const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ']
   for (const name of names) {
     const tenth = await authenticated(await withSignatures(20, { position: 9, name }))
@@ -387,7 +387,8 @@ test('the checked DKIM signatures of a mail hash at most 16 MB together, but one
     return keys.length
   }
   expect([await keysOf(1), await keysOf(5), await keysOf(20)]).toEqual([10, 3, 1])
-  // A forwarder puts its signature above the author's signature, and only the latter proves the author.
+  // A forwarder puts its signature above the author's signature, but only the author's signature proves who wrote the
+  // mail.
   const body = `${'x'.repeat(998)}\r\n`.repeat(9_000)
   const forwardedMail = await authenticated(await withSignatures(2, { position: 2, body }))
   expect([forwardedMail.keys.length, forwardedMail.dkim, forwardedMail.isAligned]).toEqual([
@@ -465,7 +466,7 @@ test('the service looks up no key for a signature that names no domain or no sel
   expect(asked.filter((name) => name.includes('_domainkey'))).toEqual([])
 })
 
-test('if the header of a mail did not cause the query for a DNS record, the record counts as unanswered at once', async () => {
+test('a DNS record that was not looked up for the header of a mail counts as unanswered at once, so the check of the mail does not wait', async () => {
   const answers = await findAnswers(inboundOf(write('ada@honest.test')), {
     ...CHECKS,
     lookUp: answering,
@@ -518,7 +519,7 @@ describe('if a domain demands strict alignment, only exactly this domain can pro
   )
 })
 
-test('if text was appended after the signed length of a body, the DKIM verdict is policy', async () => {
+test('the DKIM verdict of a mail is `policy` if text was appended after the signed length of its body', async () => {
   const message = write('ada@honest.test')
   const whole = await signed(message, 'honest.test', { maxBodyLength: 'Hello there.\r\n'.length })
   expect(await authenticated(whole)).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
@@ -565,7 +566,10 @@ test.each([
 
 describe('a forger cannot prove a false author of a mail by exploiting how mail libraries read the mail', () => {
   const VICTIM = 'boss@victim.test'
-  /** Holds an SPF record that allows no host, so that only a signature can prove the victim. */
+  /**
+   * Holds the DNS records of victim.test. The SPF record allows no host, so that only a DKIM signature can prove that a
+   * mail is from victim.test.
+   */
   const zone: Zone = {
     'victim.test TXT': [['v=spf1 -all']],
     '_dmarc.victim.test TXT': [['v=DMARC1; p=reject']],
@@ -647,7 +651,7 @@ describe('a forger cannot prove a false author of a mail by exploiting how mail 
     },
   )
 
-  test('if a signature covers both of two fields with the same name, both fields count as signed', async () => {
+  test('if a mail has two header fields with the same name and the signature covers both, both fields count as signed', async () => {
     const message = await signed(`Subject: one\r\n${write(VICTIM)}`, 'victim.test')
     expect(await judge(message)).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
   })

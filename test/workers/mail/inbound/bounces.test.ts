@@ -340,7 +340,7 @@ test('a bounce that one recipient of a message has forged does not suppress anot
   expect(await suppressed(agent)).toEqual(['mallory@example.com'])
 })
 
-test('a bounce with proof of its origin, after one without proof for the same message, suppresses the recipient but sends no second event', async () => {
+test('after a bounce without proof of its origin, a proven bounce of the same message suppresses the recipient but sends no second event', async () => {
   const agent = await service.newAgent()
   const recipient = 'ada@example.com'
   const { messageId, returnPaths } = await sent(agent, [recipient])

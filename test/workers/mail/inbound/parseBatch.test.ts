@@ -141,7 +141,7 @@ test('a parser batch stores replies, repeated mails and equal Message-IDs in the
   expect(threads.every(({ exact }) => exact)).toBe(true)
 })
 
-test('if its name server is silent or the database refuses it, a mail leaves its parser batch and gets a separate job', async () => {
+test('a mail leaves its parser batch and gets a separate job if its name server is silent, or if the database refuses the mail', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -235,7 +235,7 @@ test('if a project is deleted while a batch of mails is parsed, only the mail of
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('many mails for one inbox use only a part of the parser slots, and the other mails of this inbox wait in one job', async () => {
+test('a flood of mail to one inbox uses only a part of the parser slots, and the rest of the flood waits in one job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]
@@ -296,7 +296,7 @@ test('after a crash a batch of mails is parsed in a child process, and if this c
 })
 
 testWhole(
-  'each message of a batch is stored once after its worker is killed, even beside an old job',
+  'if a worker is killed, each message of its batch is stored once, even if a separate job for one of these messages is also queued',
   async () => {
     await using database = await createTestDatabase()
     const { pool } = database

@@ -198,10 +198,13 @@ test.each([
   },
 )
 
-/** Sets a time above a quarter of a second, after which a job run claims no more attachments. */
+/**
+ * Sets the milliseconds for reading a file of a busy project. The value is above 250 ms, after which a job run claims
+ * no more attachments.
+ */
 const SLOW_MS = 260
 
-/** Holds contents for busy projects. Reading such a content waits until the test ends the wait. */
+/** Makes a content store in which reading a file of a busy project waits until the test ends the wait. */
 function gatedBlobs(isBusy: (projectId: string) => boolean) {
   const waitingReads: (() => void)[] = []
   const of = (projectId: string): Blobs => ({
@@ -255,7 +258,10 @@ async function startReader(busy: ReadonlySet<string>) {
         return job.runs ? (await inHand()) === 16 : job.waits
       }),
     stateOf,
-    /** Ends the reading of `count` files of busy projects. Stops early if the attachment of message `row` is read. */
+    /**
+     * Ends the reading of `count` files of busy projects. Stops early if the attachment of the message in the database
+     * row `row` is read.
+     */
     async endTurns(count: number, row: string | null = null): Promise<void> {
       const isRead = async () => row !== null && (await stateOf(row)) !== 'pending'
       for (let ended = 0; ; ended++) {
@@ -307,7 +313,7 @@ test('a small file of a new project is read after at most three other files, alt
   }
 })
 
-test('a network that sends slow files to many projects delays the file of another network by at most three files', async () => {
+test('if one network sends slow files to many projects, at most three of these files are read before the file of another network', async () => {
   const reader = await fillPlaces({ files: 3, turns: 1 })
   try {
     const projectId = await newProject(database.pool)

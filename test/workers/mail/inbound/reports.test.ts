@@ -112,14 +112,14 @@ test('a TLS report to the address tlsrpt is counted, whereas a repeated report o
     content: gzipped(tlsJson(D).replace('2026-11-22T23:59:59Z', newest().toISOString())),
   })
   await waitFor('the TLS report', async () => (await stored()).includes('tls-1'))
-  // A single job reads the waiting aggregate reports one after another in the order of their arrival, so the earlier
-  // reports are also stored now.
+  // A single job reads the waiting aggregate reports in the order of their arrival. The TLS report came last, so the
+  // earlier reports are stored too.
   expect(await stored()).toEqual(['17', 'tls-1'])
   const { days } = await reports()
   expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))
 })
 
-test('aggregate reports from senders without a DMARC pass are counted separately', async () => {
+test('an aggregate report from a sender without a DMARC pass counts as unproven, and does not change the daily totals', async () => {
   const { days } = await reports()
   await send({
     from: 'noreply@liar.test',

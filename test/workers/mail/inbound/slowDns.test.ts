@@ -104,7 +104,7 @@ test.each<[string, Partial<SpooledMail>, string]>([
   },
 )
 
-test('a large mail is stored with the verdicts of its sender, although its name servers answer late', async () => {
+test('a large mail is stored with the verdicts about its sender, although the sender’s name servers answer late', async () => {
   const { asked, answer, lookUp } = slowLookUp()
   const { parse_inbound } = tasksOf(lookUp)
   const projectId = await newProject(pool)

@@ -26,14 +26,14 @@ type Options = {
   runMaxMs?: number
   /** Maps a domain to the milliseconds until its next attempt is due. All other domains are due now. */
   laterInMs?: Record<string, number>
-  /** Returns the error with which recording the outcomes fails. */
+  /** Returns the error that is thrown when the outcomes are recorded. */
   fault?: () => Error
 }
 type Host = (report: Report, to: string[]) => Promise<void>
 
 /**
  * Sends one mail to several domains. @param hosts says how the mail host of each domain answers. @param refusals counts
- * how often each lane (the queue of one destination) refuses the mail before it sends it.
+ * how often each lane (the queue of one destination) still refuses the mail.
  */
 async function sendTo(
   hosts: Record<string, Host>,
@@ -138,7 +138,7 @@ test('while one mail host hangs, a deferred recipient of another domain is tried
   await run
 })
 
-test('neither a recipient that is suppressed in the meantime nor a deleted mail is tried again in the same run of the sending job', async () => {
+test('a deferred recipient is not tried again in the same run of the sending job if the recipient is suppressed or the mail is deleted', async () => {
   for (const remove of [
     (sent: SentRow) =>
       pool.query(
@@ -164,7 +164,7 @@ test('neither a recipient that is suppressed in the meantime nor a deleted mail 
     await waitFor('the first try', () => tries === 1)
     await remove(sent)
     removed.resolve()
-    // The mail host that hangs ends only after the time at which the second attempt would have been due.
+    // The test waits until the second attempt would have been due, and only then lets the hanging mail host end.
     await Bun.sleep(60)
     held.resolve()
     await run
@@ -186,7 +186,7 @@ test('if every lane (the queue of one destination) refuses the mail, the attempt
   expect((await recipientsOf(pool, sent)).map(({ attempts }) => attempts)).toEqual([0, 0, 0])
 })
 
-test('if the transport throws an error, its recipients are deferred, and the other recipients get their mail', async () => {
+test('if the transport throws an error for one domain, the recipients in this domain are deferred, and the other recipients get their mail', async () => {
   const { sent, parts, run } = await sendTo({
     'good.test': accept,
     'bad.test': () => Promise.reject(new Error('a secret detail')),

@@ -49,7 +49,7 @@ function published(line: string): [name: string, record: string] {
   return [name, [...strings.matchAll(/"([^"]*)"/g)].map(([, text]) => text).join('')]
 }
 
-test('mail is unsigned without a DKIM key; the command dkim:new prints the DNS record that verifies mail signed afterwards', async () => {
+test('without a DKIM key mail is unsigned; after the command dkim:new mail is signed, and the printed DNS record verifies the signature', async () => {
   const agent = await service.newAgent()
   const plain = await sendMail(agent)
   expect((await sunkAt(sink, plain.messageId)).raw).not.toContain('DKIM-Signature')
@@ -95,7 +95,7 @@ test('the command dkim:new refuses invalid arguments and prints its usage', asyn
   }
 })
 
-test('the private DKIM key is stored encrypted, and a change of the master key encrypts the DKIM key again', async () => {
+test('the private DKIM key is stored encrypted, and a rotation of the master key encrypts the DKIM key with the new master key', async () => {
   const { pool } = service.database
   const keys = masterKeys(service.config)
   const keyring = await createKeyringSource(keys)(pool)

@@ -10,7 +10,7 @@ import { newKeyring } from '../../../support/purse/purseRows.ts'
 import { silentLog } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-test('lookups for a failed domain with silent name servers occupy two job slots, and the other mail to this domain waits without a slot', async () => {
+test('while the name servers of a failed domain are silent, mail to the domain uses only two job slots, and the next mail waits without a slot', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   await pool.query(

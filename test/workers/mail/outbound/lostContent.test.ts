@@ -40,7 +40,7 @@ function sendTask() {
   )
 }
 
-test('mail whose content is lost is deferred, and fails when the time of its attempts is over', async () => {
+test('mail whose content is lost is deferred, and fails when the time for sending attempts is over', async () => {
   const sent = await newSent(pool, { to: ['ada@example.com', 'bob@example.org'] })
   await pool.query(
     `with raw as (insert into raw_mails (source_key, bytes) values (gen_random_uuid(), '') returning id)

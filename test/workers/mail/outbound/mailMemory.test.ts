@@ -19,14 +19,15 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const MB = 1_000_000
 
-test('each project gets at most half of the memory that other projects leave free, so that one more project still gets memory', () => {
+test('each project gets at most half of the memory that other projects leave free, so that another project can still get memory', () => {
   const memory = new MailMemory(100 * MB)
   const granted: [string, MemoryTurn][] = []
   for (const project of ['a', 'a', 'a', 'a', 'b', 'b', 'b', 'c', 'c']) {
     const turn = memory.enter(project, 15 * MB)
     if (turn.granted) granted.push([project, turn])
   }
-  // Project a gets at most half of 100 MB, b gets at most half of the other 55 MB, and c gets memory from the rest.
+  // Each mail takes 15 MB. Project a gets memory for three mails (at most half of 100 MB), project b for one mail (at
+  // most half of the other 55 MB), and project c for one mail.
   expect(granted.map(([project]) => project)).toEqual(['a', 'a', 'a', 'b', 'c'])
   const [[, first]] = granted as [[string, MemoryTurn]]
   if (first.granted) {

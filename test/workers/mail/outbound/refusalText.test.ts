@@ -46,7 +46,7 @@ test('an SMTP refusal is shown without the characters that PostgreSQL cannot sto
   relay.close()
 })
 
-test('if a relay refuses a mail with a text about certificates, the refusal is no TLS error, and the mail fails permanently', async () => {
+test('if a relay refuses a mail with a text about certificates, the refusal does not count as a TLS error, and the mail fails permanently', async () => {
   await using sink = await startSink()
   await using service = await startTestService({
     smtp: false,

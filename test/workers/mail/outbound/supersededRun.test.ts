@@ -19,7 +19,10 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Sends each copy after the report about the previous copy. @param before runs before each report. */
+/**
+ * Makes a transport that reports each copy of a mail before it sends the next copy. @param before runs before each
+ * report.
+ */
 const transportOf = (sent: string[], before: (to: string) => Promise<unknown>) => ({
   route: 'direct',
   split: (to: string[]) => (to.length === 0 ? [] : [{ lane: 'example.com', to }]),

@@ -11,7 +11,7 @@ const told = (number: bigint) => {
   return { number: numberToHex(number), hash, parentHash, timestamp: '0x1' }
 }
 
-test('the stored newest block of the chain never goes back, and the caller gets the block of the responding node', async () => {
+test('the stored newest block of the chain never goes back, although the caller gets the lower block of a node that lags behind', async () => {
   const view = { rpc: nodeWith(told(8n)), head: blockAt(9n) }
   expect((await refreshHead(view)).number).toBe(8n)
   expect(view.head.number).toBe(9n)

@@ -59,7 +59,7 @@ for (const moment of some(MOMENTS)) {
     ['settle', () => payer.address],
     ['check', () => wallet],
   ] as const) {
-    test(`if the database connection is cut ${moment} any round trip of the job ${task}, a payment grants access for only one transaction`, async () => {
+    test(`a payment is made in only one transaction, even if the database connection is cut ${moment} any round trip of the job ${task}`, async () => {
       const cuts = await cutEveryRoundTrip(proxy, moment, async () => {
         const before = await sentByGasWallet()
         const { header } = await pay({ from: from() })

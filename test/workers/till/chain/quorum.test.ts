@@ -186,14 +186,14 @@ test('the service records for each chain node whether its answer agrees with the
   expect(nodes.outcomes).toContainEqual(['a', 'agrees'])
 })
 
-test('a chain node that responds with 429 gets no request during the time that its response states', async () => {
+test('a chain node that responds with 429 gets no more requests until the pause that its response demands has ended', async () => {
   using nodes = await together([429, upTo(100), upTo(100)])
   for (let look = 0; look < 5; look++) await readBlock(nodes.rpc, 'latest')
   expect(nodes.servers[0]!.requests).toBe(1)
   expect(nodes.servers[1]!.requests).toBeGreaterThan(4)
 })
 
-test('one chain node that lies about the chain, logs, code or a call is outvoted, but two nodes with the same lie win', async () => {
+test('two chain nodes outvote one node that lies about the chain id, logs, contract code or a call, but two nodes with the same lie win', async () => {
   const says = (result: unknown): Answers =>
     Object.fromEntries(
       ['eth_chainId', 'eth_getLogs', 'eth_getCode', 'eth_call'].map((method) => [

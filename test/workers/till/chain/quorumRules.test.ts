@@ -61,7 +61,7 @@ async function ratings(methods: readonly string[], replies: readonly Reply[]) {
   return Object.values(client.outcomes)
 }
 
-describe('a quorum of chain nodes rates for each node whether it agreed', () => {
+describe('a quorum rates each chain node by whether its reply agrees with the decided reply', () => {
   const [one, other] = [block('0x1'), block('0x1', '0xbb')]
   test.each<[name: string, rating: string, methods: string[], Reply[]]>([
     ['with the decided reply', 'agrees', [BLOCK], [one, one, one]],
@@ -107,7 +107,7 @@ describe('a quorum of chain nodes rates for each node whether it agreed', () => 
   })
 })
 
-test('each chain node’s answer is rated once, even if the node fails after the quorum has decided', async () => {
+test('each chain node gets one rating for its answer, even if the node fails after the quorum has decided', async () => {
   const { promise, resolve } = Promise.withResolvers<'away'>()
   const client = clientOf([block('0x1'), block('0x1'), promise])
   await client.batch([{ method: BLOCK, params: [] }])
@@ -186,7 +186,7 @@ describe('a reply counts only if a quorum of chain nodes gives the same reply', 
     expect(await read()).toEqual([ok('0x7')])
   })
 
-  test('the quorum for a nonce does not wait long for a chain node that does not reply', async () => {
+  test('the quorum for a nonce decides without a chain node that never replies', async () => {
     const never = new Promise<RpcAnswer>(() => {})
     expect(await decided([NONCE], [ok('0x5'), ok('0x7'), never])).toEqual([ok('0x5')])
   })

@@ -25,7 +25,7 @@ import { inPool } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/long.ts'
 
-/** Limits the milliseconds within which a payment must give access while one of three nodes is faulty. */
+/** Sets the maximum number of milliseconds until a payment gives access while one of three nodes is faulty. */
 const GRANT_MAX_MS = 5_000
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
@@ -143,7 +143,7 @@ test.each(Object.entries(FAULTS))('payments settle while one node is %s', async 
   })
   expect(grantMs).toBeLessThan(GRANT_MAX_MS)
   // The test waits until the faulty node has changed at least one response, because the two other nodes can agree
-  // before its response arrives.
+  // before the response of the faulty node arrives.
   if (bad.fault === null) await waitFor('the faulty node to change an answer', () => told.hits > 0)
   // The payment gave access, so the test expects that the chain contains its transfer.
   const receipt = await till.client.getTransactionReceipt({ hash: txHash! })

@@ -25,7 +25,8 @@ const receiptOf = (hash: Hex) => ({
 const TOO_LARGE = { ok: false, code: -32003, message: 'response too large', data: null } as const
 
 /**
- * Creates a node that sends at most `most` units in one response, as geth does. A receipt has `sizeOf(hash)` units.
+ * Creates a node whose responses have a maximum size of `most` units, because geth has such a limit too. The receipt of
+ * a transaction has the size `sizeOf(hash)` units.
  */
 function nodeWith(most: number, sizeOf: (hash: Hex) => number) {
   const requests: number[] = []
@@ -78,7 +79,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     expect(requests).toEqual([3, 3, 3])
   })
 
-  test('if the node needs too long for a single receipt, the whole read fails, because an unreachable node is silent too', async () => {
+  test('if the node needs too long for a single receipt, the whole read fails, because the node could also be unreachable', async () => {
     const node = nodeWith(1_000, () => 1)
     const slow: Rpc = {
       ...node.rpc,
@@ -90,7 +91,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     await expect(readStrangersReceipts(slow, hashes(9))).rejects.toThrow('timed out')
   })
 
-  test('if the node refuses one receipt, the other receipts of the list are still read, at each position in the list and with each error', async () => {
+  test('if the node refuses one receipt, the other receipts of the list are still read, whatever the error and the position of the receipt are', async () => {
     const saying = (code: number, message: string) => (): RpcAnswer => {
       if (code === 413) throw new RpcTrouble('HTTP 413')
       return { ok: false, code, message, data: null }

@@ -168,7 +168,7 @@ describe('a gas wallet sends each payment in one transaction, with the next nonc
     expect(rows.map((one) => one.payment_id)).toEqual([one.id, three.id].toSorted())
   })
 
-  test('the last payment of a payment group is sent as a single transfer with the maximum gas limit', async () => {
+  test('if only one payment of a payment group still needs a transaction, this payment is sent as a single transfer with the maximum gas limit', async () => {
     const [one, two] = (await payments(2)) as [Payment, Payment]
     await sendPayments(chain, account, [{ payment: two, gas: 90_000n, code: null }])
     await sendGroup(chain, account, [one, two])
@@ -279,7 +279,7 @@ describe('a gas wallet replaces a stuck transaction by a transaction with a high
     maxPriorityFeePerGas,
   })
 
-  test('the replacement of a stuck transaction offers a quarter more than before, or the market fee if the market fee is higher', async () => {
+  test('the replacement of a stuck transaction offers a fee that is a quarter higher than before, or the market fee if the market fee is higher', async () => {
     const payment = await onePayment()
     const stuck = await newStuck([payment.id])
     expect(await reprice(chain, account, { stuck, payments: [payment] })).toBe(true)

@@ -1,6 +1,6 @@
 /**
- * Tests that strangers and payers cannot disturb a group of payments between its sending and its block. No payment may
- * be made twice or lost.
+ * Tests that strangers and payers cannot disturb a group of payments after its transaction is sent and before a block
+ * contains it. No payment may be made twice or lost.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'
@@ -103,7 +103,7 @@ test('a payment counts as paid if a stranger broadcast the transfer before the p
   expect(await scene.settledBy(payments[1]!)).toBe(foreign)
 })
 
-test('if one payer’s code burns all gas, the payment group reverts, the other payments settle, and this payer gets separate transactions', async () => {
+test('if one payer’s contract code burns all gas, the payment group reverts, the other payments settle, and this payer’s later payments get separate transactions', async () => {
   const { pool } = till.service.database
   const before = await scene.received()
   const spoiler = await newPayer(till.client)
@@ -118,7 +118,8 @@ test('if one payer’s code burns all gas, the payment group reverts, the other 
   for (const { id } of payments.slice(1)) {
     expect(await row(pool, 'payments', id)).toMatchObject({ revert_count: 0, goes_alone: true })
   }
-  // After this revert, payments of the payer go in separate transactions, even if the code of the account is removed.
+  // After the transaction of the group has reverted, later payments of the payer go in separate transactions, even if
+  // the contract code of the account is removed.
   await scene.rest()
   await till.client.setCode({ address: spoiler.address, bytecode: '0x' })
   const later = await claimAll(seller, await scene.lasting([{ account: spoiler }, {}, {}]))

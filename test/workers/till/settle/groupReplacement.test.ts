@@ -43,8 +43,8 @@ test('if the chain dropped the transaction of a payment group, the same bytes ar
 
 /**
  * Mines an empty block whose base fee is slightly above the fee of every open transaction. Mines no block if the open
- * transaction with the highest fee contains `members` payments. Each call can double the base fee, and no transaction
- * may have a fee above 100 gwei.
+ * transaction with the highest fee contains `members` payments. Each call can double the base fee, so unneeded calls
+ * would exceed 100 gwei, the maximum fee of a transaction.
  */
 async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(
@@ -70,15 +70,15 @@ const passByUntil = <Result>(wanted: string, members: number, probe: () => Promi
   })
 
 /**
- * Queues the settlement of a payment, so that the settler fails the payment if its authorization has expired by the
- * clock of the chain.
+ * Queues the settlement of a payment, and tells whether the payment has failed. The settlement fails the payment if its
+ * authorization has expired by the clock of the chain.
  */
 async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
   await queueSettlement(till.service.database.pool, id, null)
   return (await seller.get(`/v0/payments/${id}`)).body.status === 'failed'
 }
 
-test('the stuck transaction of a payment group is replaced by a transaction with the same nonce and without the ended payments', async () => {
+test('the stuck transaction of a payment group is replaced by a transaction with the same nonce, which leaves out payments that have ended', async () => {
   const nonce = await scene.nonceOf()
   const { payments, hash } = await scene.groupInPool([{}, await scene.expiring(), {}])
   await till.client.increaseTime({ seconds: 120 })

@@ -1,6 +1,6 @@
 /**
- * Tests when the settlement lanes (queues of payments) begin, end and postpone payments. The test delays the answers of
- * the chain node.
+ * Tests when the settlement lanes (queues of payments) start to settle a payment, end the attempt, or postpone the
+ * payment. The test delays the answers of the chain node.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { toHex } from 'viem'
@@ -79,7 +79,10 @@ const isAsked = async (id: string) => {
 const set = (id: string, columns: string) =>
   pool.query(`update payments set ${columns} where id = $1`, [id])
 const troubleOf = async (id: string) => (await row(pool, 'payments', id)).trouble
-/** Sets the milliseconds after which a second group may begin, as the settlement lanes (queues of payments) do. */
+/**
+ * Sets the milliseconds after which the first payment group counts as late and a second group may begin. The value is
+ * the same in settlementLanes.ts.
+ */
 const LATE_MS = 250
 const AWAY = 'the node is away'
 
@@ -114,7 +117,7 @@ describe('a settlement job makes one attempt to settle its payment', () => {
     expect(await queuedPayments(pool)).toEqual([])
   })
 
-  test('if a payment is postponed, its settlement job queues it again for the time of the postponement', async () => {
+  test('the settlement job of a postponed payment is queued again for the end of the postponement', async () => {
     const lanes = createSettlementLanes(chain)
     const id = await payment()
     await set(id, `settle_after = clock_timestamp() + interval '1 hour'`)
@@ -153,7 +156,7 @@ describe('a settlement job makes one attempt to settle its payment', () => {
     expect(await troubleOf(id)).toBe(AWAY)
   })
 
-  test('if two settlement jobs have the same payment, the second waits for the run of the first and then requests another run', async () => {
+  test('if two settlement jobs have the same payment, the second job waits for the attempt of the first job before it requests another attempt', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const id = await payment()
@@ -216,7 +219,7 @@ describe('if the service itself fails during a settlement, the payment can be tr
 })
 
 describe('the settlement lanes (queues of payments) limit how many payment transactions are in progress at once', () => {
-  test('a second payment group begins while the first group is late, and a third group begins only when a group ends', async () => {
+  test('a second payment group begins if the first group takes longer than 250 ms, and a third group begins only when a group ends', async () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const ids = [await payment()]
@@ -264,7 +267,7 @@ describe('the settlement lanes (queues of payments) limit how many payment trans
     expect(await troubleOf(late)).toBe(AWAY)
   }, 60_000)
 
-  test('the last payments of a long backlog are in one group with the oldest payments', async () => {
+  test('in a backlog of 20,000 payments, the newest payment goes into the same payment group as the oldest payment', async () => {
     const [copied, late] = [await payment(), await payment()]
     await copy(copied, 20_000, false)
     const release = hold()
@@ -280,7 +283,7 @@ describe('the settlement lanes (queues of payments) limit how many payment trans
     await Promise.all([job, lanes.drain()])
   }, 60_000)
 
-  test('a second payment group begins even if the first group becomes late while the waiting payments are being read', async () => {
+  test('a second payment group begins even if the first group exceeds 250 ms only while the waiting payments are being read', async () => {
     const release = hold()
     let reads = 0
     let begunMs = Number.POSITIVE_INFINITY

@@ -14,7 +14,7 @@ const draw = (states: Record<string, Record<string, string>>) =>
       .map(([event, to]) => `${from} --> ${to}: ${event}`),
   )
 
-test('the diagram in ARCHITECTURE.md shows the same states for queue reads and payment groups as the tables in the code', () => {
+test('the diagram in ARCHITECTURE.md and the tables in the code show the same states for reading the waiting payments and for payment groups', () => {
   const text = readFileSync(join(import.meta.dir, '../../../../ARCHITECTURE.md'), 'utf8')
   const drawn = text.match(/^ {4}\S.* --> .*(?:: (?:asked|looked|begun|ended))$/gm)!
   const tables = [LOOK_STATES, GROUP_STATES].flatMap((states) => draw(states as never))
@@ -27,7 +27,7 @@ test('if a settlement request arrives while the waiting payments are being read,
   expect(after(LOOK_STATES, 'looking', 'looked')).toBe('idle')
 })
 
-test('the settlement state tables throw an error if a third group begins, or if a group ends that has not begun', () => {
+test('the table of payment group states throws an error if a third group begins, or if a group ends that has not begun', () => {
   expect(() => after(GROUP_STATES, 'two groups', 'begun')).toThrow('begun in the state two groups')
   expect(() => after(GROUP_STATES, 'free', 'ended')).toThrow('ended in the state free')
 })

@@ -110,7 +110,7 @@ test('a gas wallet signs only as many payments as its ether covers, and the othe
 })
 
 describe('the settler (the worker that settles payments) ends a payment only if the chain proves that it settled or cannot settle', () => {
-  test('payments whose authorizations were cancelled delay no other payment, and cost few requests to the chain node', async () => {
+  test('payments whose authorizations were cancelled do not delay other payments, and each causes at most one event search on the chain', async () => {
     const cancelled: string[] = []
     for (let n = 0; n < 4; n++) {
       const payment = await pay()
@@ -223,7 +223,7 @@ describe('the settler (the worker that settles payments) ends a payment only if 
     })
   })
 
-  test('a failed payment has the failure stage settle if its transaction was sent before the failure', async () => {
+  test('the failure stage of a failed payment is `settle` if its transaction was sent before the failure', async () => {
     const id = await till.claim(await pay())
     await till.client.setAutomine(false)
     await run(id)

@@ -140,7 +140,7 @@ test('the service does not start with an RPC node of an unsupported chain', asyn
   )
 })
 
-test('the service does not start with the publicly known private keys of the devnet on the chain base', async () => {
+test('the service does not start with the publicly known private keys of the devnet if the chain is Base', async () => {
   proxy.answers.set('eth_chainId', () => '0x2105')
   await expect(till.startWorker()).rejects.toThrow('SETTLEMENT_KEYS: must be keys of your own')
 })

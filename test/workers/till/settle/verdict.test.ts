@@ -94,7 +94,7 @@ describe('a payment that the chain refuses fails only if the refusal is certain'
     expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
   })
 
-  test('if simulations of a wallet contract contradict each other, its payment goes in a separate transaction, and fails after twenty contradictions', async () => {
+  test('if the simulations of a contract wallet’s payment contradict each other, the payment gets a separate transaction, and fails after twenty contradictions', async () => {
     const id = await claimed()
     const again = async () =>
       judgeRefusal(till.chain, await till.payment(id), NO_MONEY, { isContract: true })
@@ -119,7 +119,7 @@ describe('a payment that the chain refuses fails only if the refusal is certain'
     expect(await stored(id)).toMatchObject({ state: 'verified', goes_alone: false })
   })
 
-  test('a refusal does not end a payment whose transaction another run has sent', async () => {
+  test('a refusal does not end a payment if another job run has already sent the payment’s transaction', async () => {
     const id = await poor()
     const payment = await till.payment(id)
     // This wallet signs no other transaction, so its nonces have no gap.
@@ -191,7 +191,7 @@ describe('a payment whose authorization has expired is settled if the authorizat
   })
 })
 
-test('a failed payment has the failure stage settle if a transaction was sent for it, and verify without a transaction', async () => {
+test('the failure stage of a failed payment is `settle` if a transaction was sent for the payment, and otherwise `verify`', async () => {
   const before = await claimed()
   await fail(till.chain, await till.payment(before), NO_MONEY)
   const { id: after } = await till.send()

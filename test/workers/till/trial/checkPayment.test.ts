@@ -157,7 +157,7 @@ describe('the service simulates a payment on the chain, and refuses it if the si
     expect(await isQueued(id)).toBe(false)
   })
 
-  test('if its authorization is not yet valid in the newest block, a payment check simulates the payment on the pending block', async () => {
+  test('a payment check simulates the payment on the pending block if the authorization is not yet valid in the newest block', async () => {
     const { timestamp } = await till.client.getBlock()
     const soon = await pay({ from: wallet, validAfter: timestamp, validBefore: timestamp + 600n })
     await till.client.increaseTime({ seconds: 10 })
@@ -191,7 +191,7 @@ describe('the service simulates a payment on the chain, and refuses it if the si
     expect(await isQueued(id)).toBe(false)
   })
 
-  test('if its project has no free job slot, a payment check is queued again for later, without a request to the chain', async () => {
+  test('a payment check of a project without a free job slot is queued again for later, without a request to the chain', async () => {
     const id = await newCheck(await pay({ from: wallet }))
     const turn: Turn = { granted: false, returnInMs: 60_000 }
     expect(await run(id, { turn })).toMatchObject({ state: 'open' })

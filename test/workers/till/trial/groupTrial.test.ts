@@ -105,7 +105,7 @@ test('the simulation of a payment group keeps the payments that succeed together
   })
 })
 
-test('the simulation of a payment group separates payments whose payers have contract code, and simulates the others again without them', async () => {
+test('the simulation of a payment group separates the payments of payers with contract code, and then simulates the remaining payments again', async () => {
   const on = { latest: ['passes', 'passes', 'passes', 'poor'] } as const
   expect(await divide(4, { on: { latest: [...on.latest] }, coded: [1] })).toEqual({
     parts: [[0, 2], [1], [3]],

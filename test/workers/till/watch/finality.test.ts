@@ -167,7 +167,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     expect([memory.suspicious, hand.asked]).toEqual([false, ['eth_getTransactionReceipt']])
   })
 
-  test('the watch for reorganisations undoes a settlement after two checks without its transaction, and then accepts the newest block of the chain', async () => {
+  test('the watch for reorganisations undoes a settlement if two checks do not find its transaction, and then accepts the newest block of the chain', async () => {
     const { id } = await newSettled(pool)
     replaceBlock()
     await watch()
@@ -210,7 +210,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     }
   })
 
-  test('after a reorganisation, those payments of a payment group are undone whose transfer is missing in the new block', async () => {
+  test('after a reorganisation, a payment of a payment group is undone if the new block lacks the transfer of this payment', async () => {
     const { ids, txHash } = await newGroup(2)
     await mine(txHash, ids.slice(0, 1), blockAt(8n))
     replaceBlock()
@@ -219,7 +219,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     expect(await Promise.all(ids.map(stateOf))).toEqual(['settled', 'verified'])
   })
 
-  test('if another settlement is missing for the first time, the watch for reorganisations still suspects a reorganisation', async () => {
+  test('if a check undoes one settlement and misses another settlement for the first time, the watch for reorganisations still suspects a reorganisation', async () => {
     const [first, second] = [await newSettled(pool), await newSettled(pool)]
     await mine(second.txHash, [second.id])
     memory.suspicious = true
@@ -308,7 +308,7 @@ describe('a settlement becomes final when its block is final', () => {
     expect([await hasFinality(gone.ids[0]!), await hasFinality(later.id)]).toEqual([false, true])
   })
 
-  test('if one settlement becomes final, the watch for reorganisations still suspects the reorganisation that an earlier check suspected', async () => {
+  test('a reorganisation that an earlier check suspected stays suspected when one settlement becomes final', async () => {
     setFinal(8n)
     const { id, txHash } = await newSettled(pool)
     await mine(txHash, [id])

@@ -123,7 +123,7 @@ describe('a transaction that pays a group of payments settles only the payments 
     expect(await loners()).toEqual([coded!])
   })
 
-  test('after the transaction of a payment group reverts, its payments get separate transactions, and payers with contract code also for later payments', async () => {
+  test('after the transaction of a payment group reverts, its payments get separate transactions, and so do later payments of payers with contract code', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     hand.codes.set(coded!, '0x60')
@@ -210,7 +210,7 @@ describe('a transaction that pays a group of payments settles only the payments 
   })
 })
 
-describe('if a transaction has no receipt, it counts as displaced (replaced by another transaction) only after some time', () => {
+describe('a transaction without a receipt counts as displaced (replaced by another transaction) only after a waiting time', () => {
   const patient = (displacedMs: number): KnownChain => ({
     ...hand.chain,
     missingSinceMs: new Map(),
@@ -230,7 +230,7 @@ describe('if a transaction has no receipt, it counts as displaced (replaced by a
     expect(chain.missingSinceMs.size).toBe(0)
   })
 
-  test('a late receipt settles the payment, and the waiting time for the receipt is no longer counted', async () => {
+  test('a late receipt settles the payment, and ends the waiting time after which the transaction would count as displaced (replaced)', async () => {
     const { ids, open } = await stored(1)
     const chain = patient(60_000)
     await resolve([open], chain)
@@ -256,7 +256,7 @@ describe('if a transaction has no receipt, it counts as displaced (replaced by a
   })
 })
 
-test('the receipts of at most 256 payments are read at once, and transactions with the same nonce are read together', async () => {
+test('one request reads the receipts of transactions with at most 256 payments, but transactions with the same nonce are never split', async () => {
   const reads: number[] = []
   const { rpc } = hand.chain
   const counting: KnownChain = {

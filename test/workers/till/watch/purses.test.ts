@@ -143,7 +143,7 @@ describe('an open payment of a purse (the wallet that pays sellers) is watched u
     }
   })
 
-  test('a search for a transfer of months ago is spread over several polls, and delays neither new payments nor the poll', async () => {
+  test('the search for an old transfer is spread over several polls of the chain, so that no poll and no new payment is delayed', async () => {
     const old = await sign(100n)
     hand.chain.head = blockAt(120_000n)
     await take(old, 90_000n)
@@ -194,7 +194,7 @@ describe('an open payment of a purse (the wallet that pays sellers) is watched u
     }
   })
 
-  test('if the chain node reports a payment of a purse (wallet) as used but hides its event, the purse’s other payments are not delayed', async () => {
+  test('if the chain node reports a payment of a purse (wallet) as used but does not return its event, the purse’s other payments are not delayed', async () => {
     const [hidden, shown] = [await sign(500n), await sign(500n)]
     addEvent(hidden, 10n)
     await take(shown, 850n)
@@ -233,7 +233,7 @@ describe('an open payment of a purse (the wallet that pays sellers) is watched u
     expect(await due()).toEqual([payment.id])
   })
 
-  test('a buyer’s open payment on another chain is left unchanged', async () => {
+  test('a check of one chain leaves a buyer’s open payment on another chain unchanged', async () => {
     const payment = await sign()
     await take(payment, 850n)
     await pool.query(`update purchases set network = 'base'`)
@@ -287,7 +287,7 @@ describe('if more than 200 payments are open, the service checks them in several
     expect([await moneyOf(older.id), await moneyOf(newer.id)]).toEqual(['spent', 'spent'])
   })
 
-  test('if more than 100 projects have open payments, each check examines those of the next projects', async () => {
+  test('if more than 100 projects have open payments, each check examines some of the projects, and the next check examines the next projects', async () => {
     const crowded = await sign()
     await copy(crowded, 1_000)
     const payments: Payment[] = []
@@ -335,7 +335,7 @@ describe('a transfer of a purse (the wallet that pays sellers) is watched until 
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
-  test('if the chain node cannot send its receipt, a transfer from a purse (wallet) becomes final by the hash of its block', async () => {
+  test('a transfer from a purse (wallet) becomes final by a comparison of block hashes if the chain node cannot send the transfer’s receipt', async () => {
     hand.withholdReceipt(txHash)
     replaceBlock()
     setFinal(851n)
@@ -346,7 +346,7 @@ describe('a transfer of a purse (the wallet that pays sellers) is watched until 
     expect([await moneyOf(payment.id), await isFinal()]).toEqual(['spent', true])
   })
 
-  test('a payment from a purse (wallet) counts as open again if its transfer is missing in the final recorded block', async () => {
+  test('a payment from a purse (wallet) counts as open again if the block of its transfer is final, but does not contain the transfer', async () => {
     setFinal(850n)
     vanish()
     await look()
@@ -471,7 +471,7 @@ describe('a refund that a seller paid by hand is watched until it is final', () 
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
   })
 
-  test('if the chain node cannot send its receipt, a refund that the seller paid by hand becomes final by the hash of its block', async () => {
+  test('a refund that the seller paid by hand becomes final by a comparison of block hashes if the chain node cannot send the receipt', async () => {
     const made = await newRefund(850n)
     hand.withholdReceipt(made.txHash)
     hand.blocks.set(850n, blockAt(850n))
@@ -480,7 +480,7 @@ describe('a refund that a seller paid by hand is watched until it is final', () 
     expect(await refund(made)).toMatchObject({ state: 'spent', final_at: expect.any(Date) })
   })
 
-  test('many refund transactions that sellers have named, but that no chain node knows, do not delay the proof of another refund', async () => {
+  test('if sellers have named many refund transactions that no chain node knows, the proof of another refund is not delayed', async () => {
     const made: Awaited<ReturnType<typeof newRefund>>[] = []
     for (let n = 0; n < 51; n++) made.push(await newRefund(850n))
     await pool.query(
@@ -553,7 +553,7 @@ describe('a refund that a seller paid by hand is watched until it is final', () 
     expect(await refund(gone)).toMatchObject({ state: 'claimed', block_number: null })
   })
 
-  test('a refund by hand in the newest block with transfers is checked again after two checks find another block there', async () => {
+  test('a refund by hand in the newest block with transfers is checked again after two checks find a different block at this height', async () => {
     const made = await newRefund(850n)
     hand.blocks.set(850n, blockAt(850n, { hash: pad('0xdead') }))
     await look()

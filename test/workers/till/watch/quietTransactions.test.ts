@@ -141,7 +141,7 @@ describe('a quiet transaction (its state has not changed for some time) is sent 
     expect(rows).toHaveLength(4)
   })
 
-  test('if the payer’s wallet has been deployed since, the replacement of a quiet transaction does not deploy the wallet', async () => {
+  test('if the payer’s wallet was deployed after a transaction was sent, the replacement of this quiet transaction does not deploy the wallet', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)
@@ -225,10 +225,11 @@ describe('a transaction that the node’s pool has dropped is broadcast again', 
     expect(await minedOf(hashes)).toEqual([true, true, true])
   })
 
-  test('a dropped transaction is broadcast again only after the chain node has had time to count it', async () => {
+  test('a dropped transaction is broadcast again only after the chain node has had time to count the transaction in its pool', async () => {
     const hashes = await sendThree()
-    // On a busy machine, the node's time for counting a transaction could end before the test reads the transaction
-    // pool. Therefore the test moves the sending time into the future.
+    // The service waits a moment after the sending time, because the node must first count the transaction. On a busy
+    // machine, this moment could end before the test reads the transaction pool. Therefore the test moves the sending
+    // time into the future.
     await till.pool.query(`update chain_transactions set sent_at = sent_at + interval '1 minute'`)
     await lookAtPool()
     expect(await minedOf(hashes)).toEqual([true, false, false])

@@ -42,13 +42,13 @@ const stateOf = async (id: string) => (await till.payment(id)).state
 const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 
-describe('if the chain node cannot send a receipt, the block hash decides about the settlement', () => {
+describe('if the chain node cannot send a receipt, the hash of the block decides whether the settlement stays', () => {
   const tooLarge = (large: Hex) =>
     till.proxy.errors.set('eth_getTransactionReceipt', ([hash]) =>
       hash === large ? { code: -32003, message: 'response too large' } : null,
     )
 
-  test('settlements in a final block become final by the hash of their block, also if the chain node cannot send a receipt', async () => {
+  test('a settlement in a final block with an unchanged hash becomes final, even if the chain node cannot send the receipt', async () => {
     const large = await sendAndSettle()
     const other = await sendAndSettle()
     await till.client.mine({ blocks: 100, interval: 0 })
@@ -63,7 +63,7 @@ describe('if the chain node cannot send a receipt, the block hash decides about 
     till.proxy.errors.clear()
   })
 
-  test('if its block was replaced, a settlement stays under suspicion while the chain node cannot send its receipt', async () => {
+  test('if the block of a settlement was replaced, the settlement does not become final while the chain node cannot send the receipt', async () => {
     const large = await sendAndSettle()
     await till.pool.query('update payments set block_hash = $2 where id = $1', [
       large.id,
@@ -80,7 +80,7 @@ describe('if the chain node cannot send a receipt, the block hash decides about 
     expect(memory.suspicious).toBe(false)
   })
 
-  test('a step that fails at each poll does not stop the later steps, and its error is reported', async () => {
+  test('a check of the chain continues after a step that fails each time, and reports the error of this step', async () => {
     till.proxy.errors.set('eth_getBlockByNumber', ([tag]) =>
       tag === 'finalized' ? { code: -32000, message: 'finalized block not found' } : null,
     )
@@ -135,7 +135,7 @@ describe('a settlement that the chain no longer shows is undone after two checks
     expect([await stateOf(id), await stateOf(later.id)]).toEqual(['verified', 'settled'])
   })
 
-  test('if the chain has become too short for its block, a settlement is undone', async () => {
+  test('a settlement is undone if the chain has become so short that it ends before the block of the settlement', async () => {
     const { id } = await sendAndSettle()
     await look()
     await till.client.setAutomine(false)
@@ -207,7 +207,7 @@ test('a lower newest block of the chain is accepted after eight consecutive chec
   expect(till.chain.head.number).toBe(head.number)
 })
 
-test('the first check of a process queues payments without a job again, and deletes stale payment checks', async () => {
+test('the first check of the chain in a process queues payments that have no job, and deletes stale payment checks', async () => {
   const id = await till.claim(await pay())
   const check = newCheckId()
   await createCheck(till.pool, {

@@ -80,7 +80,7 @@ describe('a payment is refused if its authorization was used before the claim (s
     })
   }
 
-  test('if the node lacks the chain’s state at the claim of a payment, a later attempt finds the event of the earlier use of the authorization, and refuses the payment', async () => {
+  test('a later attempt refuses a payment whose authorization was used before the claim (storing), even if the node lacks the chain’s state at the claim', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     // The test mines the 2,500 blocks in parts. In one request, a node on a busy machine would need more than the ten
@@ -123,7 +123,7 @@ describe('a payment is refused if its authorization was used before the claim (s
   })
 })
 
-describe('a payment whose authorization was used before is refused, even if the service has signed a transaction because a node lagged behind', () => {
+describe('a payment with an already used authorization is refused, even if a node that lagged behind made the service sign a transaction', () => {
   for (const blocks of [1, 8]) {
     test(`an authorization that another service used ${blocks} block(s) before the claim (storing) of its payment is refused`, async () => {
       const payment = await pay()
@@ -162,7 +162,7 @@ describe('a payment whose authorization was used before is refused, even if the 
 })
 
 describe('if an authorization was used after the claim (storing) of its payment, the chain decides whether the payment is settled or fails', () => {
-  test('a payment is not refused while the node lacks the event of its own transaction in a block before the claim (storing)', async () => {
+  test('a payment is not refused while the node does not return the event of the payment’s own transaction, even in a block before the claim (storing)', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)

@@ -95,7 +95,7 @@ test('the sender never looks up the addresses of the DNS root (an empty host nam
   expect(await faultOf({ mx, failing: [''] })).toStartWith('none: 550 5.4.4')
 })
 
-test('a failed DNS lookup of a mail domain gives the fault unknown, unless another mail exchanger has a usable address', async () => {
+test('a failed DNS lookup of a mail domain is reported as the fault `unknown`, unless another mail exchanger has a usable address', async () => {
   expect(await faultOf({ failing: ['a.test'] })).toStartWith('unknown: 450 4.4.3')
   const mx: Zone['mx'] = {
     'a.test': [

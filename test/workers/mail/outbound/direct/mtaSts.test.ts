@@ -140,7 +140,7 @@ test('mail is sent if the MTA-STS policy of the domain has the mode testing or n
   await untilStatus(agent, await send('none'), 'sent')
 })
 
-test('an MTA-STS policy whose mail host names have a form that no host name can have counts as no policy, and the mail is sent', async () => {
+test('an MTA-STS policy counts as no policy if it contains mail host names that are malformed, and the mail is sent', async () => {
   for (const mx of ['mx.bytes\u0000.test', 'mx bytes.test', 'm\u00fcx.test', '*.*.test']) {
     policies['mta-sts.bytes.test'] = policy('enforce', mx)
     await untilStatus(agent, await send('bytes'), 'sent')

@@ -118,7 +118,7 @@ test('a mail relay on this machine gets the password without TLS if SMTP_RELAY_T
   }
 })
 
-test('for a relay without a login, STARTTLS must be trusted if the relay offers it, unless SMTP_RELAY_TLS is off', async () => {
+test('if a relay without a login offers STARTTLS, its certificate must be trusted, unless SMTP_RELAY_TLS is off', async () => {
   await using relay = await startRelay({ startTls: true })
   const strange = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl })
   expect(strange.outcomes[0]!.error).toContain('the relay offers no trusted TLS')

@@ -8,7 +8,7 @@ import '../../../../support/whole.ts'
 
 const CHECK_MS = 65_000
 
-test('if a smarthost needs more than a minute to accept a mail, it still gets the mail only once', async () => {
+test('a smarthost that needs more than a minute to accept a mail gets the mail only once', async () => {
   await using sink = await startSink()
   sink.refuseData = async () => {
     await Bun.sleep(CHECK_MS)
