@@ -8,7 +8,10 @@ import { createSetting, type Setting } from './setting.ts'
 const ROOT = join(import.meta.dir, '../..')
 /** Names the folder for the CPU profiles. The developer tools of Chromium show such a file as a flame graph. */
 const FOLDER = join(ROOT, 'test/artefacts/profile')
-/** Sets the smallest fraction of the time with which a function or an SQL statement gets a row. */
+/**
+ * Sets the smallest fraction of the measured time that a function or an SQL statement must take to get a row in the
+ * table.
+ */
 const SHARE_MIN = 0.02
 const STATEMENT_CHARS = 90
 
@@ -85,7 +88,7 @@ type CpuProfile = {
   timeDeltas: number[]
 }
 
-/** Sums the time of the samples of a folder's CPU profiles by the place of the function that ran. */
+/** Sums the time of all samples in a folder's CPU profiles, for each package, folder or native function that ran. */
 function profiled(folder: string): { what: string; ms: number }[] {
   const sums = new Map<string, number>()
   for (const file of readdirSync(folder)) {

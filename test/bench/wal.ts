@@ -3,16 +3,16 @@ import { addInboxes, drain, inbound } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 
 /**
- * Sets the smallest fraction of the write-ahead log (WAL) with which a table or index gets a separate row in the
+ * Sets the smallest fraction of the write-ahead log (WAL) that a table or index must cause to get a separate row in the
  * benchmark table.
  */
 const SHARE_MIN = 0.01
 
 /**
- * Measures how much write-ahead log (WAL) the parsing and storing of mails causes, by table and index: full-page images
- * after a checkpoint, and changes. Further rows show the same WAL by the type of its records, because an update outside
- * of its page (`Heap UPDATE`) also writes to each index. The figure of a row is the number of KB of WAL for each mail,
- * and its ratio is its fraction of all WAL. In the run with one inbox, the search index of this inbox is built at the
+ * Measures how much write-ahead log (WAL) the parsing and storing of mails causes. Some rows show the full-page images
+ * after a checkpoint and the changes of each table and index. Other rows show the same WAL by record type, because an
+ * update that moves a row to another page (`Heap UPDATE`) also writes to each index. Each row shows the KB of WAL for
+ * each mail, and the fraction of all WAL. In the run with one inbox, the search index of this inbox is built at the
  * same time.
  */
 export async function* walRows(setting: Setting): AsyncGenerator<Row> {

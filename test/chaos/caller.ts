@@ -4,7 +4,7 @@ import type { Pulses } from './pulse.ts'
 type Answer = { status: number; body: any }
 
 type Call = {
-  /** Names the kind of operation under which the tally counts the call. */
+  /** Names the kind of operation under which the call is counted in the report of the chaos run. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string

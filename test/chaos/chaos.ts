@@ -27,10 +27,10 @@ export type ChaosOptions = {
   /** Starts the database of the chaos run. By default, the harness starts its own database. */
   startDatabase?: (dataDir: string) => Promise<Database>
   /**
-   * Gets a line of text for each injected fault, and for each stage of the chaos run.
+   * Is called with a line of text for each injected fault, and for each stage of the chaos run.
    */
   onLine?: (line: string) => void
-  /** Gets the counts of client operations every second. */
+  /** Is called every second with the counts of client operations. */
   onProgress?: (line: string) => void
   logFile?: string
   /** Ends the load of the chaos run early when it is aborted. */
@@ -198,7 +198,7 @@ async function calm(
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
     // Before the deadline, the audit begins only when all clients have their responses. Otherwise the evidence would be
-    // older than some responses in the ledger.
+    // older than some responses in the ledger (the recorded responses to clients).
     const findings = decided || late ? await look(setting, ledger, repeats) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`

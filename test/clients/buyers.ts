@@ -10,8 +10,8 @@ import { wrapFetchWithPayment } from 'x402-fetch'
 import { type newPayer, SEPOLIA, type TestTill } from '../support/till/till.ts'
 
 /**
- * Describes an account of the viem package in the version of this service. The other x402 packages contain copies of
- * viem with different types.
+ * Describes an account of the viem package that this service installs. The x402 packages contain other copies of viem,
+ * whose types are different.
  */
 export type Account = Awaited<ReturnType<typeof newPayer>>
 

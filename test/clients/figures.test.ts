@@ -1,4 +1,7 @@
-/** Tests that docs/clients.md names each client of others in its present version, and the number of its cases. */
+/**
+ * Tests that docs/clients.md names each tested client of another author in its present version, and the number of its
+ * test cases.
+ */
 import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +22,7 @@ const versionsOf = (path: string): Record<string, string> => {
   return { ...dependencies, ...devDependencies }
 }
 
-/** Lists the packages with a version on the page. */
+/** Lists the packages that docs/clients.md names, each with its version. */
 const named = [...page.matchAll(/`([@\w/-]+)` (\d[\w.-]*\d)/g)].map(
   ([, name = '', version = '']) => [name, version] as const,
 )
@@ -39,7 +42,10 @@ test('docs/clients.md names each client in the version that the tests install', 
   expect(missing.toSorted()).toEqual(PARTS)
 })
 
-/** Lists the tests of the given files, as the whole suite declares them. A pattern that fits no test lists them all. */
+/**
+ * Lists the tests of the given files, as the whole suite declares them. The test runner gets a pattern that fits no
+ * test name, so it lists all tests and runs none.
+ */
 async function declaredTests(files: string[]): Promise<{ name: string; file: string }[]> {
   const report = join(folder, 'tests.xml')
   const listing = Bun.spawn(
@@ -58,7 +64,7 @@ async function declaredTests(files: string[]): Promise<{ name: string; file: str
 const folder = mkdtempSync(join(tmpdir(), 'purser-figures-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Lists the rows of the tables of the page, each as its cells. */
+/** Lists the table rows of docs/clients.md, each as a list of its cells. */
 const rows = page
   .split('\n')
   .filter((line) => line.startsWith('| '))
@@ -90,7 +96,7 @@ test('docs/clients.md counts the cases that the tests declare, and leaves out no
   const reference = page.split('\n\n').at(-1)!
   expect(reference).toContain(`${figure(casesOf(reference))} cases`)
 
-  // The name of each test of the matrix holds a wallet, a seller and a version of x402.
+  // The name of each test in matrix.test.ts contains a wallet, a seller and a version of x402.
   const pairs = casesOf(MATRIX)
     .map(
       ({ name }) =>

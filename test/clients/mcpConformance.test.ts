@@ -154,7 +154,10 @@ async function failedChecks(revision: string): Promise<Map<string, string[]>> {
   }
 }
 
-/** Reads the row of a revision in docs/clients.md: the number of all scenarios, and the numbers by outcome. */
+/**
+ * Reads the row of an MCP revision in docs/clients.md: the number of all scenarios, and the number of scenarios with
+ * each outcome.
+ */
 function documentedFigures(revision: string): number[] {
   const page = readFileSync(join(import.meta.dir, '../../docs/clients.md'), 'utf8')
   const row = page.split('\n').find((line) => line.startsWith(`| ${revision} `))!

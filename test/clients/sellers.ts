@@ -26,8 +26,8 @@ import { payTo } from '../support/till/till.ts'
 type Shop = { service: { url: string }; seller: Agent }
 
 /**
- * Describes a seller that a client test starts. `served` returns how often the seller's handler ran. It is null if the
- * handler runs in another process.
+ * Describes a seller that a client test starts. `served` returns how often the seller's handler ran. The value of
+ * `served` is null if the handler runs in another process.
  */
 export type Seller = {
   url: string

@@ -258,7 +258,7 @@ test('a project export contains large contents, and the objects of deleted mail 
   expect(bucket.names()).toHaveLength(rows[0].n)
 })
 
-test('the erasure report of a project states until when stored objects remain, and names objects that remain longer', async () => {
+test('the erasure report of a project states until when its stored objects remain, and says if objects still wait after this time', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Erased'))
   await waitForMessages(agent, 1)

@@ -71,8 +71,8 @@ test('the profile caddy of compose.yaml copies the mail domain’s certificate i
       : source in compose.volumes
     expect([volume, isKnown]).toEqual([volume, true])
   }
-  // The container image of Caddy keeps its files in the folder /data/caddy, so the script must copy the certificate
-  // from there.
+  // The container image of Caddy keeps its files in the folder /data/caddy, so the certificate must be copied from this
+  // folder.
   expect(certificate.command.join(' ')).toContain('"$$MAIL_DOMAIN" /data/caddy /tls 10001:10001')
   expect(smtp.volumes).toContain('tls:/tls:ro')
   expect(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')).toContain('USER 10001:10001')

@@ -166,8 +166,8 @@ test('before a pod behind a Kubernetes Service stops, it waits until no new conn
     const { containers, terminationGracePeriodSeconds } = spec.template.spec
     const [command, seconds] = containers[0].lifecycle?.preStop.exec.command ?? []
     expect(command).toBe('sleep')
-    // When the service stops, it may need 20 seconds to finish its work (shared/process/service.ts). The pause before
-    // the stop must be shorter than the rest of the grace period.
+    // When the service stops, it may need 20 seconds to finish its work (shared/process/service.ts). Therefore the
+    // pause before the stop must be at least 20 seconds shorter than the grace period.
     expect(Number(seconds)).toBeWithin(1, terminationGracePeriodSeconds - 20)
   }
 })
@@ -201,7 +201,7 @@ test.each([...RUNNER_NAMES])(
   },
 )
 
-test('every worker process except inbound may reach the internet, and the network policy allows none to reach the private network', () => {
+test('the network policy lets every worker process except inbound reach the internet, and lets none of them reach the private network', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
   // The runner `inbound` is missing in the network policy, because it sends requests only to name servers.
@@ -211,15 +211,24 @@ test('every worker process except inbound may reach the internet, and the networ
   expect(to[0].ipBlock.except).toContain('169.254.0.0/16')
 })
 
-/** Counts the connections of an API process besides its pool: two listeners, and the exports. */
+/**
+ * Sets the number of database connections that an API process opens besides its pool, for two listeners and for
+ * exports.
+ */
 const API_CONNECTIONS = 10
 const SMTP_CONNECTIONS = 8
-/** Counts the connections of each worker process for its registration, housekeeping, metrics, keys and objects. */
+/**
+ * Sets the number of database connections that each worker process opens for its registration, housekeeping, metrics,
+ * keys and objects.
+ */
 const WORKER_CONNECTIONS = 6
-/** Counts the additional connections of two runners: for the policies of MTA-STS, and for watching the chain. */
+/**
+ * Sets the number of additional database connections of two runners. One of them reads MTA-STS policies, and the other
+ * watches the chain.
+ */
 const FURTHER: Partial<Record<RunnerName, number>> = { outbound: 2, payments: 8 }
 
-test('all processes together leave a tenth of the database connections free, even when KEDA starts its maximum', () => {
+test('all processes together leave a tenth of the database connections free, even when KEDA starts the maximum number of pods', () => {
   const most = (name: string): number =>
     ofKind('ScaledObject').find(({ spec }) => spec.scaleTargetRef.name === name)?.spec
       .maxReplicaCount ?? workloads.find(({ metadata }) => metadata.name === name)!.spec.replicas

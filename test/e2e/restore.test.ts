@@ -35,8 +35,8 @@ let restored: Installation
 let restoredDir: string
 let inbox: string
 /**
- * The following variables hold the API responses to clients: until the backup began (`before`), and until the load
- * ended (`done`).
+ * The following two variables hold the API responses to clients. `before` holds the responses until the backup began,
+ * and `done` holds the responses until the load ended.
  */
 let before: Known
 let done: Done
@@ -283,7 +283,7 @@ async function readHeld(pool: Pool) {
   }
 }
 
-test('each response that a client got during the restore test is one that the service may send, and the first installation ends with exit code 0', () => {
+test('clients get only allowed responses during the restore test, and the first installation ends with exit code 0', () => {
   expect(done.surprises).toEqual([])
   expect(ends.firstExit).toBe(0)
 })

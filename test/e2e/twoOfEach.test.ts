@@ -30,7 +30,7 @@ const seed = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
 let till: TestTill
 let sink: Sink
 let receiver: Receiver
-/** Runs the receiver of the webhook delivery whose job is lost. */
+/** Receives the webhooks of the test. One of them is a webhook delivery whose job is lost. */
 let forgotten: Receiver
 let apis: string[]
 let smtpPorts: number[]

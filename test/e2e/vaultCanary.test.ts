@@ -29,8 +29,8 @@ function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
   const encoded = texts.flatMap((form) => {
-    // The test cuts the bytes to a multiple of three, so that their encoding also occurs inside the encoding of a
-    // longer text.
+    // The test cuts the bytes to a multiple of three, because only whole groups of three bytes have the same base64
+    // text when more bytes follow.
     const text = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString(form)
     return [text, text.toUpperCase()]
   })

@@ -58,7 +58,8 @@ test('a migration counts as failed if its connection breaks between two statemen
     () => 'migrated',
     (error: Error) => error.message,
   )
-  // Between two attempts to get the lock of the table, the connection of the migration runs no statement.
+  // Between two attempts to lock the table, the connection of the migration runs no statement. The test cuts the
+  // connection at this moment.
   await waitFor('the migration to pause', async () => {
     const { rowCount } = await pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity

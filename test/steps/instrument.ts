@@ -35,7 +35,7 @@ export function instrument(source: string): string {
   const wrap = (node: Node, before: string, after: string) => {
     insert(node.start, before)
     // If several texts are inserted at one position, the text that closes a syntax node comes before the text that
-    // opens the next. If two nested nodes end there, the inner node closes first.
+    // opens the next. If two nested nodes end at the same position, the inner node closes first.
     inserted.push({ at: node.end, text: after, order: -inserted.length })
   }
   const objectSpreads = new Set<unknown>()

@@ -9,8 +9,8 @@ import type { Reader } from './readers/reader.ts'
  */
 const RATIO_MAX = 2.5
 /**
- * Limits the factor by which the steps may grow in the last doubling but one. Only longer inputs show quadratic work
- * beside linear work.
+ * Limits the factor by which the steps may grow in the second-to-last doubling of the input. This limit is lower than
+ * RATIO_MAX, because quadratic work beside linear work shows less in shorter inputs.
  */
 const EARLIER_RATIO_MAX = 2.1
 /**

@@ -2,8 +2,8 @@ import type { Evidence } from './evidence.ts'
 import type { Ledger, Paid } from './ledger.ts'
 
 /**
- * Checks that each payment on the chain got the response `ok: true` for exactly one Idempotency-Key, and that no other
- * payment got it.
+ * Checks that each payment on the chain got the response `ok: true` for exactly one Idempotency-Key, and that a payment
+ * that is not on the chain never got this response.
  */
 export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   const { payments, transferCount } = evidence

@@ -13,8 +13,8 @@ export const PATHS = {
 } as const
 
 /**
- * Checks that each webhook is signed, that repeats of a delivery have the same Idempotency-Key and body, and that each
- * payment and event has one key.
+ * Checks that each webhook is signed, and that repeats of a delivery have the same Idempotency-Key and body. Also
+ * checks that each payment and each event has only one Idempotency-Key.
  */
 export function auditWebhooks({ listeners }: Ledger, evidence: Evidence): string[] {
   const { delivered, payments } = evidence

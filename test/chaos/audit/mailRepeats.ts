@@ -1,8 +1,8 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
 /**
- * Sets the number of mails that the outbound worker pool sends at the same time. If the process crashes, at most so
- * many mails are repeated.
+ * Sets the number of mails that the outbound worker pool sends at the same time. If its process crashes, at most this
+ * number of mails is sent twice.
  */
 const IN_HAND_MAX = 32
 

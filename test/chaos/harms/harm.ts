@@ -44,7 +44,8 @@ export function startHarm(
         onHarm(await harms[kind]!(setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
-        // Two loops inject faults at the same time, so the other loop may already have killed this process.
+        // Two loops inject faults at the same time, so the other loop may already have killed the process that this
+        // fault concerns.
         onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
       } finally {
         busy.delete(kind)

@@ -1,6 +1,6 @@
 /**
- * Compares the service's own validator, which supports a part of JSON Schema, with the full validator of
- * @x402/extensions.
+ * Compares two validators: the validator of the service, which supports only a part of JSON Schema, and the full
+ * validator of the package `@x402/extensions`.
  */
 import { expect, test } from 'bun:test'
 import { createRequire } from 'node:module'

@@ -119,7 +119,7 @@ for (const [name, path, input] of CALLS) {
     }
     const [v1] = challenge.accepts
     expect(refused.requirement.accepts[0].outputSchema).toEqual(v1.outputSchema)
-    // The endpoint in this test is not in the public list, which clients of x402 version 1 learn from the field
+    // The endpoint in this test is not in the public list. Clients of x402 version 1 learn this from the field
     // `discoverable`.
     if ('inputSchema' in input) expect(v1.outputSchema).toBeUndefined()
     else {

@@ -231,7 +231,7 @@ test('if 50 parallel requests have the same authorization, the paywall serves on
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('the service signs the offer, and the receipt matches the offer', async () => {
+test('the service signs the offer in a 402 response, and the receipt of the payment matches this offer', async () => {
   const account = await newPayer(till.client)
   const required = decodePaymentRequiredHeader((await bring({})).headers.get('payment-required')!)
   const offers = extractOffersFromPaymentRequired(required)

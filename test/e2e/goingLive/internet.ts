@@ -99,7 +99,8 @@ const POSTFIX = {
   smtp_tls_loglevel: '1',
   smtp_tls_CAfile: '/etc/ssl/certs/ca-certificates.crt',
   smtp_tls_policy_maps: 'socketmap:inet:127.0.0.1:8461:postfix',
-  // Postfix loses track of a mail if the next attempt comes within a second of the failed attempt.
+  // Postfix loses track of a mail if the next attempt comes within a second of the failed attempt, so the pause between
+  // attempts is longer.
   minimal_backoff_time: '3s',
   maximal_backoff_time: '3s',
   queue_run_delay: '2s',

@@ -106,7 +106,7 @@ test('the blocks of docs/agent.md work as pasted', async () => {
   expect(await unread()).toEqual([])
   const { body } = await reader.agent.get('/v0/messages?labels=sent&subject=Question')
   expect(body.messages).toMatchObject([{ subject: 'Re: Question', text: 'Thank you.' }])
-  // While the commands wait for a mail with a code, such mails arrive.
+  // While the commands wait for a mail with a code, the test delivers such mails.
   let mails = 0
   const arriving = setInterval(
     () =>
@@ -142,7 +142,8 @@ test('the blocks of docs/seller.md work as pasted', async () => {
   const registered = await paste(first, page, '"webhookUrl"')
   const [, secret = ''] = /"webhookSecret":"(whsec_\w+)"/.exec(registered) ?? []
   reader.fill('whsec_…', secret)
-  // A person takes longer to open a terminal than the service to find that nobody sells yet.
+  // A person takes longer to open a terminal than the service needs to find that nobody sells yet. Therefore the test
+  // waits for the check of the endpoint.
   await waitFor('the check of the endpoint', async () => {
     const { body } = await reader.agent.get('/v0/sellers/endpoints')
     return body.endpoints.every(({ verification }: any) => verification.status !== 'pending')

@@ -27,7 +27,7 @@ export type Reader = AsyncDisposable & {
   shopPort: number
   /** Opens a terminal in the clone. */
   openTerminal(): Terminal
-  /** Makes the reader replace each occurrence of a text in a block. */
+  /** Replaces each occurrence of a text in the pasted blocks, as a reader replaces a placeholder. */
   fill(written: string, filled: string): void
   /** Returns the text of a block with its ports replaced and its placeholders filled in. */
   filled(block: Block): string
@@ -64,7 +64,8 @@ export async function startReader(): Promise<Reader> {
     ['https://shop.example.com', shop],
     ['app.listen(4000', `app.listen(${shopPort}`],
   ]
-  // The examples and the proxy take the replaced ports from the environment.
+  // The examples and the proxy read their ports and URLs from environment variables, so the test can give them free
+  // ports.
   const env = { PATH, HOME, PORT: String(shopPort), URL: `${shop}/weather`, PURSER_URL: api }
   const terminals: Terminal[] = []
   return {

@@ -42,7 +42,7 @@ const MASTER_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
 
 /**
  * Returns the environment variables for a start on an existing database. They also disable the embedded devnet, unless
- * the test is about its port.
+ * the test is about the devnet's port.
  */
 const minimalEnv = (variable: string): Record<string, string> => ({
   ...PORTS,

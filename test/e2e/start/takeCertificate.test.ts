@@ -20,8 +20,8 @@ test('if copying a TLS certificate fails, the old certificate stays, and the nex
     const owner = `${process.getuid!()}`
     const words = ['deploy/caddy/takeCertificate.sh', NAME, storage, taken, owner, '0.2']
     await using script = startCommand(['sh', ...words], {})
-    // The private key of the certificate is missing here. When the script has printed the second error line, its first
-    // attempt to copy has ended.
+    // The private key of the certificate is missing here, so the script cannot copy. When the script has printed the
+    // second error line, its first attempt to copy has ended.
     await printed(script, /No such file[\s\S]*No such file/)
     expect(files()).toEqual(['old cert.pem', 'old key.pem'])
     writeFileSync(join(source, `${NAME}.key`), 'new key')

@@ -160,7 +160,7 @@ describe('the service encrypts a blob (a large content), so that only its own ke
     expect(() => openBlob({ ...one, bytes: Buffer.alloc(3) })).toThrow(/not the one/)
   })
 
-  test('an empty blob can be decrypted, and bytes that are too short for a nonce and a tag are refused as no blob', () => {
+  test('an encrypted empty blob can be decrypted, but bytes that are too short for a nonce and a tag are refused as no blob', () => {
     const empty = sealBlob(Buffer.alloc(0))
     expect(openBlob(empty)).toEqual(Buffer.alloc(0))
     const bytes = empty.bytes.subarray(1)

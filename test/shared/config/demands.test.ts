@@ -28,7 +28,7 @@ const inProduction = (changes: Settings, secrets: readonly ReadSecret[] = ALL_SE
   faults({ ...PRODUCTION, ...changes }, secrets).map(([variable]) => variable)
 
 describe('in production, a process with missing or unsafe settings gets an error for each of them', () => {
-  test('neither the default settings in development nor production settings with every secret break a rule', () => {
+  test('the default settings in development break no rule, and neither do production settings with every secret', () => {
     expect(faults({})).toEqual([])
     expect(faults(PRODUCTION)).toEqual([])
   })
@@ -70,7 +70,7 @@ describe('in production, a process with missing or unsafe settings gets an error
     expect(inProduction({ SMTP_RELAY_URL: 'smtp://relay.example:25' })).toEqual([])
   })
 
-  test('in production, at least one key of each kind must be set', () => {
+  test('in production, at least one settlement key, one receipt signing key and one master key must be set', () => {
     for (const name of ['SETTLEMENT_KEYS', 'RECEIPT_SIGNING_KEYS', 'MASTER_KEYS'])
       for (const none of [undefined, '', ','])
         expect([name, inProduction({ [name]: none })]).toEqual([name, [name]])

@@ -78,7 +78,7 @@ test('the doctor command reports an RPC node without old chain state as a warnin
   expect(judgeReceiptKey(false).verdict).toBe('broken')
 })
 
-test('the doctor command reports an RPC node that is behind as a warning, a node on another chain as broken, and silent nodes as a warning or broken', () => {
+test('the doctor command reports an RPC node that is behind or silent as a warning, and a node on another chain or too few responding nodes as broken', () => {
   const node = (name: string, head: bigint, chainId = 8453) => ({
     name,
     head,
@@ -118,7 +118,7 @@ test('a value exactly at a limit of a chain check gets the better verdict', () =
   expect([ofLag(10n), ofLag(11n)]).toEqual(['ok', 'warning'])
 })
 
-test('the doctor command demands ether for a thousand payments in a gas wallet, and shows the number of payments up to a million', () => {
+test('the doctor command warns if a gas wallet has ether for fewer than a thousand payments, and shows the number of payments up to a million', () => {
   const of = (payments: bigint) =>
     judgeGasWallet({ address: '0xabcdef', balanceWei: payments * 7n }, 7n)
   expect([0n, 1n, 999n, 1_000n].map((payments) => of(payments).verdict)).toEqual([

@@ -213,7 +213,7 @@ describe('the doctor command checks whether the disk and the object store can be
     })
   })
 
-  test('the doctor command reports the storage as broken unless the service can read the folder', () => {
+  test('the doctor command reports the storage as broken unless the service can read the folder DATA_DIR', () => {
     expect(judgeDisk(null)).toMatchObject({
       verdict: 'broken',
       found: 'the folder cannot be read',

@@ -237,6 +237,7 @@ test('DKIM needs exactly one record, which must contain the service’s public k
     judgeDkim({ domain: D, selector: 's1', record: key }, found)
   expect(judged(key).verdict).toBe('ok')
   // If an operator enters a DNS record on the web page of a provider, the page may add spaces and omit the version tag.
+  // The check must accept such a record.
   expect(judged(`p=${'A'.repeat(200)} ${'A'.repeat(192)}`).verdict).toBe('ok')
   const fix = `s1._domainkey.a.example.com. IN TXT "v=DKIM1; k=rsa; p=${'A'.repeat(237)}" "${'A'.repeat(155)}"`
   expect(judged()).toMatchObject({ verdict: 'broken', found: 'no such record', fix })

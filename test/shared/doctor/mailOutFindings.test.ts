@@ -84,7 +84,7 @@ describe('the doctor command checks that the reverse DNS name of an address reso
     ).toMatchObject({ verdict: 'ok', found: MX })
   })
 
-  test('if one of the reverse DNS names is the mail host, this name itself must resolve to the address', () => {
+  test('if the mail host is one of several reverse DNS names, the name of the mail host must resolve to the address', () => {
     const names = [
       { name: MX, forward: ['192.0.2.99'] },
       { name: 'other.example', forward: [IP] },
@@ -111,8 +111,8 @@ describe('the doctor command checks that the reverse DNS name of an address reso
     )
     for (const name of ['7-113-0.isp.example', 'other.example'])
       expect(found(name)).toBe(`"${name}", and EHLO says ${MX}`)
-    // The host name contains the only number of the IPv6 address, which is 7. The name still does not count as the
-    // provider's own name.
+    // The host name contains the number 7, which is the only number of the IPv6 address. Even so, the name must not
+    // count as the provider's own name.
     expect(found('host7.example', '::7')).toBe(`"host7.example", and EHLO says ${MX}`)
     expect(found('p-2001-db8-9.example', '2001:db8::9')).toContain("is the provider's name")
   })
@@ -184,7 +184,7 @@ describe('the doctor command checks that the SPF record allows every sending add
     })
   })
 
-  test('if several addresses fail SPF, the doctor command reports an error of the record before a missing answer, and a missing answer before a refusal', () => {
+  test('if several addresses fail SPF, the doctor command reports a faulty record first, then a name server that does not answer, and a refusal last', () => {
     const all = results(['fail'], ['temperror'], ['permerror', 'loop'])
     expect(judged({ results: all })).toMatchObject({
       verdict: 'broken',
@@ -325,7 +325,7 @@ describe('the doctor command checks that the DMARC record has a policy and valid
     })
   })
 
-  test('the doctor command names the first host of DMARC reports that has not agreed; if all have agreed, it names a tag without effect', () => {
+  test('the doctor command names the first host of DMARC reports that has not agreed, or else the first tag of the record that has no effect', () => {
     const record = 'v=DMARC1; p=none; pct=50'
     expect(
       judged({ found: { at: D, records: [record] }, unconfirmed: ['a.example', 'b.example'] }),
@@ -394,7 +394,7 @@ describe('the doctor command checks that the mail relay accepts the login and th
     },
   )
 
-  test('if a mail relay has an IPv6 address, the setting shows the address in brackets', () => {
+  test('if a mail relay has an IPv6 address, the proposed setting SMTP_RELAY_URL shows the address in brackets', () => {
     expect(judged({ host: '2001:db8::9', login: 'refused' })[0]!.fix).toBe(
       'SMTP_RELAY_URL=smtp://USER:PASSWORD@[2001:db8::9]:587',
     )

@@ -28,7 +28,7 @@ describe('the doctor command checks that the MTA-STS record exists once and is v
     })
   const withId = (id: string) => judged([`v=STSv1; id=${id}`])[0]!
 
-  test('the MTA-STS check needs exactly one record, and a service without a policy must publish one before the record', () => {
+  test('the MTA-STS check needs exactly one record, and a service without a policy must first publish the policy and then the record', () => {
     expect(judged([])).toEqual([
       {
         area: 'policies',
@@ -56,7 +56,7 @@ describe('the doctor command checks that the MTA-STS record exists once and is v
       })
   })
 
-  test('the report judges the MTA-STS policy only if the record is valid and the service has tried to fetch the policy', () => {
+  test('the doctor command judges the MTA-STS policy only if the record is valid and the service has tried to fetch the policy', () => {
     expect(judged(['v=STSv1; id=a'])).toHaveLength(1)
     expect(judged(['v=STSv1; id=-'], { failure: 'f' })).toHaveLength(1)
     expect(judged(['v=STSv1; id=a'], { failure: 'f' })).toHaveLength(2)

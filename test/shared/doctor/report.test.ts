@@ -27,7 +27,7 @@ const FINDINGS: Finding[] = [
   { area: 'mail in', check: 'STARTTLS', found: 'none', verdict: 'warning', fix: 'A=1\nB=2' },
 ]
 
-test('the doctor command prints its sections in order, and prints the line to change below each finding', () => {
+test('the doctor command prints its sections in order, and prints below each finding the setting or the DNS record to change', () => {
   expect(findingsTable(FINDINGS).split('\n')).toEqual([
     'mail in  BROKEN   MX        no such record',
     '                  change: a. IN MX 10 b.',
@@ -99,7 +99,8 @@ test('the doctor command writes DNS records as lines of a zone file', () => {
     `t.example. IN TXT "say \\"${'x'.repeat(250)}" "${'x'.repeat(50)}\\""`,
   )
   expect(reverseName('203.0.113.7')).toBe('7.113.0.203.in-addr.arpa')
-  // The domain ip6.arpa contains the reverse names of IPv6 addresses (RFC 3596 §2.5).
+  // The reverse name of an IPv6 address has one label for each hexadecimal digit, and ends with the domain ip6.arpa
+  // (RFC 3596 §2.5).
   expect(reverseName('4321:0:1:2:3:4:567:89ab')).toBe(
     'b.a.9.8.7.6.5.0.4.0.0.0.3.0.0.0.2.0.0.0.1.0.0.0.0.0.0.0.1.2.3.4.ip6.arpa',
   )

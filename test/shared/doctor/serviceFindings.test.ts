@@ -170,7 +170,7 @@ describe('the doctor command checks that the database server can be reached and 
   })
 })
 
-test('the doctor command reports a full disk as broken, and also an object store that refuses a test step', () => {
+test('the doctor command reports a full disk as broken, and also an object store that refuses to write, read or delete a test object', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 100 * GB })
   expect(disk(50 * GB)).toMatchObject({ verdict: 'ok', found: '50.0 of 100.0 GB free' })

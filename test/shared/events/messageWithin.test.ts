@@ -45,7 +45,8 @@ test.each([0, 10, 144, 500, 2_000])('a shortened event stays within %d bytes', (
 })
 
 test('a shortened event keeps a sender whose address takes exactly half of the bytes', () => {
-  // In an event, each address takes four bytes besides its own characters.
+  // In an event, each address takes four bytes besides its own characters, so this address takes 24 bytes, which is
+  // half of 48.
   const from = ['a'.repeat(20)]
   expect(messageWithin({ ...message, from }, 48).from).toEqual(from)
   expect(messageWithin({ ...message, from }, 47).from).toEqual([])

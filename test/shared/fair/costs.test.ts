@@ -14,7 +14,7 @@ test('the cost of an inbox or network decreases with time, and the cost of a tas
   expect(costs.of(['inbox'])).toBe(100)
 })
 
-test('the cost of an inbox or network is right even after hours', () => {
+test('the cost of an inbox or network is halved every 30 seconds, even after hours', () => {
   let nowMs = 0
   const costs = new Costs({ nowMs: () => nowMs })
   costs.charge(['inbox'], 2 ** 100)
@@ -30,7 +30,7 @@ test('two jobs share a batch if the dearer job costs at most twice as much as th
   expect([mayShare(100, 300), mayShare(100, 301), mayShare(0, 100)]).toEqual([true, false, true])
 })
 
-test('the inbox or network with the highest cost stays in memory, even after ten times more others than the memory can hold', () => {
+test('the inbox or network with the highest cost stays in memory, even if 1,000 others follow and only 100 fit into memory', () => {
   const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
   costs.charge(['heavy'], 1_000)
   for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)

@@ -7,8 +7,9 @@ test('a sharer (such as a network) gets at most half of the memory that others l
     const release = shares.take(sharer, 15)
     return release === null ? [] : [{ sharer, release }]
   })
-  // Sharer a (such as a network) gets at most half of 100 units, which are three times 15. Sharer b gets at most half
-  // of the other 55, and c gets the remaining 25 for its first request only.
+  // Each request takes 15 of 100 memory units. Sharer a (such as a network) gets at most half of 100 units, so three
+  // requests. Sharer b gets one, because half of the other 55 units is 27. Sharer c gets one, because half of the last
+  // 40 units is 20.
   expect(granted.map(({ sharer }) => sharer)).toEqual(['a', 'a', 'a', 'b', 'c'])
   // A second call of the same `release` function makes no additional memory free.
   granted[0]!.release()

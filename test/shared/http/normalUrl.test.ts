@@ -19,7 +19,7 @@ test.each([
   expect(normalUrl(normal).url).toBe(normal)
 })
 
-test('the normal form of a URL keeps apart URLs that differ in letter case, empty segments, a slash at the end or encoded delimiters', () => {
+test('two URLs have different normal forms if they differ in letter case, empty segments, a slash at the end or encoded delimiters', () => {
   const urls = ['a/b', 'A/b', 'a//b', 'a/b/', 'a%2Fb', 'a%252Fb', 'a%00b', 'a%5Cb', 'a%20b', 'a+b']
   const forms = urls.map((path) => normalUrl(`https://api.example/${path}`).url)
   expect(new Set(forms).size).toBe(urls.length)

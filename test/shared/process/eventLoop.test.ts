@@ -27,6 +27,7 @@ test('a real block of the event loop is measured', async () => {
   await new Promise((resolve) => setTimeout(resolve, 50))
   const end = performance.now() + 120
   while (performance.now() < end);
-  // The histogram of the event loop delay records a delay only when its own timer fires, which happens late.
+  // The histogram of the event loop delay records a delay only when its own timer fires. The timer fires late, so the
+  // test waits for the record.
   while (delay.longestMs() < 90) await new Promise((resolve) => setTimeout(resolve, 5))
 })

@@ -101,7 +101,7 @@ const judgeBoth = async (kind: 'offer' | 'receipt', changes: object, subject = S
 const BOTH_VALID: ProofVerdict[] = ['valid', 'valid']
 const BOTH_MISMATCH: ProofVerdict[] = ['mismatch', 'mismatch']
 
-describe('the service stores only a short signed offer or receipt of a seller, and otherwise null', () => {
+describe('the service stores a signed offer or receipt of a seller only if it is short, and stores null in place of anything else', () => {
   test('a signed proof in JWS form is stored as its text, with at most 8,192 characters', () => {
     expect(keptProof({ format: 'jws', signature: 'a.b.c' })).toBe('a.b.c')
     expect(keptProof({ signature: 'a.b.c', more: 1 })).toBe('a.b.c')
@@ -160,7 +160,7 @@ describe('the service calls a signed receipt valid only if it matches the paymen
     expect(await judgeBoth('receipt', changes)).toEqual(BOTH_MISMATCH)
   })
 
-  test('a receipt that names a transaction is a mismatch if the settlement names none', async () => {
+  test('a receipt gets the verdict mismatch if it names a transaction, but the settlement names no transaction', async () => {
     const subject = { ...SUBJECT, transaction: null }
     expect(await judgeBoth('receipt', {}, subject)).toEqual(BOTH_VALID)
     expect(await judgeBoth('receipt', { transaction: TX }, subject)).toEqual(BOTH_MISMATCH)
@@ -234,7 +234,7 @@ describe('the service calls a signed offer a mismatch if the offer had expired a
 })
 
 describe('the service calls an EIP-712 proof valid only if the payee signed exactly this payload', () => {
-  test('a text that only begins like an EIP-712 proof is invalid, but causes no error, because the payment is already made', async () => {
+  test('a text that only begins like an EIP-712 proof is judged as invalid without an error, because the payment is already made', async () => {
     for (const signature of ['{', '{}', '{"payload":7}', '{"signature":"0x"}'])
       expect([signature, await judge('receipt', keptProof({ signature })!)]).toEqual([
         signature,

@@ -245,7 +245,7 @@ describe('a purse (wallet) refuses an offer with a fault, and states the reason'
     expect(reasonOf({ payTo: `0x${'0'.repeat(39)}1` })).toBeNull()
   })
 
-  test('a purse (wallet) refuses an offer that allows less than 15 seconds, or a fraction of a second', () => {
+  test('a purse (wallet) refuses an offer that gives less than 15 seconds for the payment, or not a whole number of seconds', () => {
     for (const maxTimeoutSeconds of [14, 0, -60, 15.5, 2 ** 53])
       expect(reasonOf({ maxTimeoutSeconds })).toBe('bad_window')
     const windows = [15, 119, 120, 121, 2 ** 53 - 1].map(

@@ -210,7 +210,7 @@ describe('the deletion of a project aborts its pending webhook deliveries', () =
       const ids: string[] = []
       for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
       // The database stores the deliveries in the opposite order of their ids. A statement that does not sort the rows
-      // would lock them in this order.
+      // would lock them in the stored order.
       const sorted = ids.toSorted()
       for (const [n, id] of sorted.toReversed().entries()) {
         await pool.query(

@@ -105,7 +105,7 @@ const boundsOf = async (projectId: string) => {
   return { newest: newest.seq, oldest }
 }
 
-test('a project’s first event has the number 1; if all events were deleted, the oldest number is that of the next event', async () => {
+test('a project’s first event has the number 1, and after the deletion of all events the oldest number is that of the next event', async () => {
   const [silent, old, other] = [
     await newProject(pool),
     await newProject(pool),
@@ -244,7 +244,7 @@ test('a deleted project gets no event, while another project of the same transac
   expect(rowCount).toBe(0)
 })
 
-test('the row of a deleted webhook has no secret and only the origin of its URL, and is deleted after a day without deliveries in the log', async () => {
+test('the row of a deleted webhook has no secret and only the origin of its URL, and is deleted after a day unless the log has deliveries', async () => {
   const projectId = await newProject(pool)
   const id = await newWebhook(pool, projectId)
   await pool.query(

@@ -47,7 +47,7 @@ test('in production the service generates no development key', () => {
   expect(generate).toThrow('production has no generated key')
 })
 
-test('an unreachable database, or one that lacks a table or a column, counts as not ready; any other error does not count so', () => {
+test('a database counts as not ready only if it is unreachable, or if it lacks a table or a column', () => {
   for (const [code, isReadiness] of [
     ['ECONNREFUSED', true],
     ['42P01', true],

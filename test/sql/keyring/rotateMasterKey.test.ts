@@ -134,7 +134,8 @@ test('a master key rotation refuses wrong and missing keys, runs while the servi
     expect(await stored()).toEqual(before)
   }
 
-  // A concurrent transaction that locks rows delays only the end of the master key rotation.
+  // If a concurrent transaction locks rows, the master key rotation first changes all other rows, and waits for the
+  // locked rows only at its end.
   const holder = await pool.connect()
   try {
     await holder.query('begin')

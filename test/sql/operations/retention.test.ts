@@ -96,7 +96,7 @@ test('the retention removes sent mail, but never mail that was not sent yet', as
   expect(await messageOf(pool, projectId, done.messageId)).toBeUndefined()
 })
 
-test('the retention removes a second arrival of the same mail by its age, and keeps a mail that is accepted but not processed', async () => {
+test('the retention removes the old record of a mail that arrived a second time, and keeps a mail that is accepted but not processed', async () => {
   const projectId = await keeping('mail', 10)
   const raw = rawMail()
   const { messageId } = await receive(pool, projectId, raw)
@@ -112,7 +112,7 @@ test('the retention removes a second arrival of the same mail by its age, and ke
   expect(rows).toEqual([{ state: 'accepted' }])
 })
 
-test('the retention removes the old raw bytes of a message but keeps the message, and shared bytes stay while one inbox keeps them', async () => {
+test('the retention removes the old raw bytes of a message but keeps the message, and keeps raw bytes that another inbox still needs', async () => {
   const projectId = await keeping('rawMail', 5)
   const neighbour = await newProject(pool)
   const raw = rawMail()
@@ -242,7 +242,7 @@ test('after its retention, a final payment loses its details but no amount; a pa
   expect((await row(pool, 'payments', expired)).signature).toBe('')
 })
 
-test('after its retention, a payment on a former chain of the service loses its details a day after the end of its authorization', async () => {
+test('a payment on a former chain of the service loses its details after its retention, but only if its authorization ended over a day ago', async () => {
   const projectId = await keeping('paymentDetails', 7)
   const head = { number: 7n, hash: '0x7' } as const
   await recordHead(pool, { ...head, network: 'base-sepolia', chainId: 84532 })

@@ -17,8 +17,8 @@ if (!hasBrowser) {
 }
 
 /**
- * Limits each wait of a page to the limit of `waitFor`. The limit of a test is higher, so that the error names the wait
- * and not the test.
+ * Sets the time limit of each wait of a page to the limit of `waitFor`. A whole test has a higher time limit, so that
+ * the error names the wait and not the test.
  */
 const ACTION_LIMIT_MS = 60_000
 

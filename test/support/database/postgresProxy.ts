@@ -40,7 +40,10 @@ export type PostgresProxy = AsyncDisposable & {
 
 type Cut = { left: number; moment: CutMoment; only: (sent: string) => boolean }
 
-/** Sets the length of the type byte of a message. The first message of a connection lacks this byte. */
+/**
+ * Sets the length of the type byte at the beginning of a PostgreSQL message. Only the first message of a connection has
+ * no type byte.
+ */
 const TYPE_BYTES = 1
 const LENGTH_BYTES = 4
 
@@ -140,8 +143,8 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
 }
 
 /**
- * Calls the callback for each whole message of a PostgreSQL stream. `typed` tells whether the first message also begins
- * with a type byte.
+ * Calls the callback for each whole message of a PostgreSQL stream. If `typed` is true, the first message begins with a
+ * type byte, as all other messages do.
  */
 function splitMessages(
   typed: boolean,

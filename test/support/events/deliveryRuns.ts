@@ -35,7 +35,7 @@ export type RunOptions = {
   attempt?: number | undefined
   /** Holds a function that the test runs while the delivery attempt waits for permission to send. */
   meanwhile?: (() => Promise<unknown>) | undefined
-  /** Holds the milliseconds for which the delivery attempt must not send. */
+  /** Holds the milliseconds after which the delivery attempt may try again, if it gets no permission to send now. */
   returnInMs?: number
   allowPrivate?: boolean
 }

@@ -38,7 +38,7 @@ export const mailCorpora = (): Corpus<string>[] =>
 
 /**
  * Describes a test mail with its expected reply text. `alt` holds other accepted reply texts. The tier is `core` if all
- * conventions agree about the reply text.
+ * conventions for quoted text lead to the same reply text.
  */
 export type ReplyCase = {
   id: string
@@ -61,9 +61,9 @@ export function readReplies(path: string): ReplyCase[] {
 
 /**
  * Returns the sets of test mails that are replies. The set `edges` contains attribution lines that are joined or cut,
- * unlisted devices and odd characters. For each case, the set also contains similar mails without the case. The tests
- * leave out those replies of the set `sealed a` that answer between quoted lines, because their author omitted the
- * quoted questions, which docs/contract.md keeps.
+ * unlisted devices and odd characters, and for each case similar mails without the case. The tests leave out some
+ * replies of the set `sealed a`, which answer between quoted lines. Their author omitted the quoted questions, but
+ * docs/contract.md keeps the questions.
  */
 export const replyCorpora = (): Corpus<
   ReplyCase,

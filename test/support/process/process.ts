@@ -18,8 +18,8 @@ export type ServiceProcess = AsyncDisposable & {
 }
 
 /**
- * Starts a process of the service from an entry file. The environment of the process contains only `env`, PATH, HOME
- * and MUTANTS_REACH of test/mutants.
+ * Starts a process of the service from an entry file. The environment of the process contains only `env`, PATH and
+ * HOME, and MUTANTS_REACH, which test/mutants needs to find the code that a test reaches.
  */
 export function startProcess(
   file: string,

@@ -68,8 +68,8 @@ export type HandChain = Disposable & {
    */
   balances: Map<string, bigint>
   /**
-   * Holds the contract code of each address in lower case. Other addresses have no code. A function returns the code at
-   * the given block, or an error of the node.
+   * Holds the contract code of each address in lower case. Other addresses have no code. The value may also be a
+   * function that returns the code at the given block, or an error of the node.
    */
   codes: Map<string, Hex | ((block: bigint) => Hex | { error: { code: number; message: string } })>
   /** Puts a transaction into a block of the fake chain. */

@@ -50,7 +50,10 @@ export type HandTill = AsyncDisposable & {
   look(): Promise<void>
   /** Claims (stores) a payment and sends its transaction. No watcher records the outcome. */
   send(): Promise<{ id: string; txHash: Hex }>
-  /** Compares the payments `times` times with the newest block of the node, and corrects them. */
+  /**
+   * Runs the check of the chain `times` times. Each check compares the payments with the newest block of the node, and
+   * corrects them.
+   */
   reconcile(memory: Reconciler, times?: number): Promise<void>
   /** Deletes all payments and simulated faults, and makes the devnet mine a block for each transaction again. */
   reset(): Promise<void>

@@ -14,8 +14,8 @@ export type RpcProxy = {
   url: string
   fault: Fault
   /**
-   * Maps an RPC method to the error that replaces the response of the node. If `after` is set, the node still gets the
-   * call before.
+   * Maps an RPC method to the error that replaces the response of the node. If `after` is set, the proxy first passes
+   * the call to the node, and then responds with the error.
    */
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
   /**

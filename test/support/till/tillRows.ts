@@ -173,8 +173,8 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // The `await` at the end of the function reports a rejection. The empty handler is needed because an earlier
-    // rejection would count as unhandled.
+    // The `await` at the end of the function throws the error of a rejected promise. An earlier rejection would count
+    // as unhandled, so this empty handler is needed.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')

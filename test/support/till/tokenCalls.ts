@@ -25,7 +25,8 @@ type TokenCall =
   | { functionName: 'cancelAuthorization'; args: readonly [Address, Hex, Hex] }
 
 /**
- * Calls the token contract with a higher tip (priority fee) than any gas wallet, which pays at most 100 gwei.
+ * Calls the token contract with a higher tip (priority fee) than any transaction of a gas wallet, because a gas wallet
+ * pays at most 100 gwei.
  */
 export function callToken(
   client: DevnetClient,

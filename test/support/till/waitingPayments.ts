@@ -7,7 +7,10 @@ import { pay, redeem, type SignedPayment, type TestTill } from './till.ts'
 
 export type WaitingPayment = SignedPayment & { id: string }
 
-/** Describes a payment to make: its payer, and the changes to a common authorization. */
+/**
+ * Describes a payment to make: its payer, and the fields in which its authorization differs from the default
+ * authorization.
+ */
 export type Order = { account?: PrivateKeyAccount; changes?: Partial<Authorization> }
 
 /** Sets the number of concurrent redeem requests. */

@@ -141,8 +141,8 @@ testWhole(
     expect(await worker.exited).toBe(0)
     const { body } = await agent.get(`/v0/webhooks/deliveries/${id}`)
     expect(body).toMatchObject({ status: 'delivered', attemptCount: 1 })
-    // The test checks only the newest delivery, because a regular job must first release the jobs of the killed
-    // workers.
+    // The test checks only the job of this delivery. Jobs of workers that other tests killed stay in the queue until a
+    // regular job releases them.
     expect(await findJob(service.database, id)).toBeNull()
     expect(receiver.requests).toHaveLength(1)
   },
@@ -169,8 +169,8 @@ test('if a webhook delivery attempt ends during a database outage, it is recorde
   const delivery = await waitForEnd(agent, id)
   expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
   const { at, ms } = delivery.attempts[0]
-  // The delay before the next delivery attempt counts from the end of the last attempt. Its outcome was recorded only
-  // later, after the outage.
+  // The delay before the next delivery attempt counts from the end of the first attempt, although the outcome of the
+  // first attempt was recorded only after the outage.
   expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(OUTAGE_MS)
   expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
     '1',

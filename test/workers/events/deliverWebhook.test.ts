@@ -87,7 +87,7 @@ describe('a webhook delivery job sends one signed attempt, or sends nothing if t
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('a webhook delivery job gets permission to send, which counts for its endpoint and its project, and gives it back at its end', async () => {
+  test('the permission to send of a webhook delivery job counts for its endpoint and its project, and ends when the job ends', async () => {
     const { id, projectId, endpointId } = await newEndpointDelivery(pool, receiver.url)
     const { turns, lanes } = await run(id)
     expect(lanes).toEqual([[endpointId, projectId]])

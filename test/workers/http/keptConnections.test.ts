@@ -30,7 +30,7 @@ const send = (owner: string, path = '/', allowPrivate = true) =>
     ...{ allowPrivate, kept: { by, owner } },
   })
 
-test('HTTP requests of one project share a connection, which no other project and no request to a blocked address uses', async () => {
+test('HTTP requests of one project share a connection, and neither other projects nor requests to a blocked address use this connection', async () => {
   for (let n = 0; n < 5; n++) expect((await send('a')).ok).toBe(true)
   expect(connections.opened).toBe(1)
   expect((await send('b')).ok).toBe(true)

@@ -119,7 +119,7 @@ test('the minute statistics of three days ago are added up to hour statistics be
   expect(rows).toEqual([{ mail_in: 7 }])
 })
 
-test('after an outage of the database, a worker pool that looked dead before gets its full waiting time again', async () => {
+test('a worker pool that looked dead before an outage of the database gets its full waiting time again after the outage', async () => {
   const { pool, url } = service.database
   await using proxy = await startPostgresProxy(url)
   proxy.refuse()

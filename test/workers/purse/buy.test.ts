@@ -80,7 +80,7 @@ describe('a purchase job contacts the seller only if the purchase can still be m
     expect(shop.heard).toEqual([])
   })
 
-  test('a purchase job sends a POST request to the seller, even after the owner’s approval, but not after an interruption', async () => {
+  test('a purchase job sends a POST request to the seller, also after the owner’s approval, but does not send it again after an interruption', async () => {
     expect((await bought({ request: POST })).state).toBe('answered')
     for (const [state, heard, reason] of [
       ['queued', ['ask'], 'terms_changed'],

@@ -39,7 +39,7 @@ test('a purchase or quote that waited longer than an hour for a worker ends as f
   expect(await scene.purchase(id)).toMatchObject({ state: 'answered', money: 'open' })
 })
 
-test('a purchase that was interrupted before its signature an hour ago ends without a signature', async () => {
+test('a purchase that was interrupted before its payment was signed ends without a signature after an hour', async () => {
   const id = await scene.accept()
   await scene.pool.query(`update purchases set state = 'asking' where id = $1`, [id])
   await age(id, 61)
@@ -52,7 +52,7 @@ test('a purchase that was interrupted before its signature an hour ago ends with
   expect(scene.shop.heard).toEqual([])
 })
 
-test('the hour of a purchase that its owner approved begins with the approval', async () => {
+test('if the owner has approved a purchase, its time limit of an hour begins with the approval', async () => {
   for (const [minutes, expected] of [
     [59, { state: 'answered', money: 'open' }],
     [61, LATE],

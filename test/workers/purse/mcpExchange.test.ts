@@ -153,7 +153,7 @@ describe('the buyer finds the x402 challenge of an MCP tool in the tool’s erro
     }
   })
 
-  test('the buyer reports any other error of an MCP tool with the status 422, and without a challenge', async () => {
+  test('if an error result of an MCP tool contains no x402 challenge, the buyer reports the status 422 and no challenge', async () => {
     for (const content of [
       ...[[], null, 'text', [null], [{ type: 'image' }], [{ type: 'text', text: 7 }]],
       ...[[{ type: 'text', text: 'no JSON' }], text(null), text('x402Version accepts'), text([])],
@@ -170,7 +170,7 @@ describe('the buyer finds the x402 challenge of an MCP tool in the tool’s erro
     expect(await toldError({ code: 402, message, data: CHALLENGE })).toEqual([402, CHALLENGE])
   })
 
-  test('the buyer reports any other JSON-RPC error of an MCP tool with the status 422, and reads no challenge from the error’s data', async () => {
+  test('if a JSON-RPC error of an MCP tool is no 402 error with an x402 challenge, the buyer reports the status 422 and reads no challenge', async () => {
     for (const [code, data] of [
       [402, { accepts: [] }],
       [402, null],
@@ -185,7 +185,7 @@ describe('the buyer finds the x402 challenge of an MCP tool in the tool’s erro
   })
 })
 
-describe('if an MCP server does not respond as MCP demands, the buyer reports which fault it has', () => {
+describe('if an MCP server does not respond as MCP demands, the buyer reports the fault of the server', () => {
   test('the buyer returns an HTTP error of an MCP server with the same status', async () => {
     for (const status of [400, 401, 403, 404, 500, 503]) {
       seller.call = () => new Response('no', { status })
@@ -198,7 +198,7 @@ describe('if an MCP server does not respond as MCP demands, the buyer reports wh
     expect(seller.calls.length).toBe(6)
   })
 
-  test('if an MCP server refuses `initialize`, the buyer tries MCP 2026-07-28 once, and otherwise returns the refusal', async () => {
+  test('if an MCP server refuses `initialize`, the buyer tries MCP 2026-07-28 once, and returns the refusal if the server refuses this too', async () => {
     seller.notified = () => new Response('no', { status: 400 })
     for (const [initialize, status] of [
       [() => ({ error: { code: -32022, message: 'No' } }), 422],

@@ -85,7 +85,7 @@ test('a mandate for a resource also allows other spellings of its URL, but no ot
   expect(await buy(projectId, '/weather/x')).toEqual(['refused', 'not_in_mandate'])
 })
 
-test('a stopped mandate (spending limit) for a resource stops a request whose path a credential completes', async () => {
+test('a stopped mandate (spending limit) for a resource stops a request to this resource, even if a credential fills in a part of the path', async () => {
   const projectId = await scene.newProject()
   await giveFor(projectId, '/weather', true)
   await storeCredential(scene.pool, {

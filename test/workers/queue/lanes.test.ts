@@ -61,7 +61,7 @@ describe('lanes (queues of one destination) limit how many requests each destina
     expect((await later).granted).toBe(true)
   })
 
-  test('a lane (the queue of one destination) refuses requests without a free slot, with retry times that are 5 ms apart', async () => {
+  test('a lane (the queue of one destination) refuses requests without a free slot, and gives them retry times at intervals of 5 ms', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     const refused = await Promise.all(Array.from({ length: 100 }, () => lanes.enter('a', 'p')))
@@ -294,7 +294,7 @@ test('a lane (the queue of one destination) counts as slow only if its requests 
   }
 })
 
-test('a mail waits in its slot for a place at its domain, unless an open request of the domain takes longer than a second', async () => {
+test('a mail waits until another request to its domain ends, unless an open request to the domain takes longer than a second', async () => {
   const outcome = async (ageMs: number) => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const first = await lanes.enter('domain', 'p')
@@ -313,8 +313,8 @@ test('a project with open requests leaves the last tenth of the job slots to oth
   const lanes = createLanes(40)
   const turns: Turn[] = []
   for (let n = 0; n < 40; n++) turns.push(await lanes.enter(`lane ${n}`, 'p'))
-  // Four of the 40 slots are reserved for work without a receiver, and four for projects without an open request, so
-  // this project gets 32.
+  // Four of the 40 job slots are reserved for work that contacts no receiver, and four for projects without an open
+  // request. Therefore this project gets 32 job slots.
   expect(granted(turns)).toHaveLength(32)
   const others = Array.from({ length: 5 }, (_, n) => lanes.enter(`other ${n}`, `q${n}`))
   expect(granted(await Promise.all(others))).toHaveLength(4)

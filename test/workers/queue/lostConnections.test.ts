@@ -179,7 +179,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `if the database connection is cut ${moment} any round trip of an approval job, a waiting mail is announced, notified and expired once`,
+    `if the database connection is cut ${moment} any round trip of an approval job, a waiting mail causes one event, one notification and one expiry`,
     async () => {
       await using sink = await startSink()
       const { service, proxy } = await startCuttable({
@@ -355,7 +355,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `if the database connection is cut ${moment} any round trip of the fetch of an OAuth client document, a document at a private address is refused`,
+    `if the database connection is cut ${moment} any round trip of the fetch of an OAuth client document, the fetch from a private address is still refused`,
     async () => {
       const { service, proxy } = await startCuttable({ smtp: false, pools: ['webhooks'] })
       await using _ = service

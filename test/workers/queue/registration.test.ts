@@ -13,8 +13,8 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
 /**
- * Sets at how many consecutive round trips to the database the test cuts the connection. A start (schema, task ids,
- * fetch, listener, registration) and some later work need fewer round trips than this.
+ * Sets how many round trips to the database the test tries. In each run, the test cuts the connection at another round
+ * trip. A start (schema, task ids, fetch, listener, registration) and some later work need fewer round trips than this.
  */
 const ROUND_TRIPS_OF_START = 16
 
@@ -111,7 +111,8 @@ test('if another worker pool has claimed a job that the first pool had fetched b
     'the second job to be fetched',
     async () => (await countFetched(database.pool)) === 2,
   )
-  // The first worker pool loses the database until it counts as dead. The second worker pool then gets its jobs.
+  // The first worker pool loses the database until it counts as dead. The second worker pool then gets the jobs of the
+  // first pool.
   proxy.refuse()
   await waitFor('the first pool to count as dead', async () => {
     const dead = await releaseJobsOfDeadPools(database.pool)

@@ -86,7 +86,7 @@ describe('the service shows the headers of a response with masked secrets', () =
     expect(await headersOf(['X-City', latin1('Zürich')])).toEqual({ 'x-city': 'Zürich' })
   })
 
-  test('a masked response leaves out headers without a value, and may contain the header name `constructor`', async () => {
+  test('a masked response leaves out a header without a value, but contains a header with the name of a JavaScript property such as `constructor`', async () => {
     const headers = await headersOf(['__proto__', 'a', 'constructor', 'b', 'alone'])
     expect(Object.entries(headers)).toEqual([
       ['__proto__', 'a'],
@@ -96,7 +96,7 @@ describe('the service shows the headers of a response with masked secrets', () =
 })
 
 describe('the service shows the body of a response as text, or states why not', () => {
-  test('a truncated response body is reported as too large, even if the response also has only a part of the content', async () => {
+  test('a truncated response body is reported as too large, even if the response is also partial (status 206)', async () => {
     expect(await bodyOf({ truncated: true, status: 206 })).toBe('too-large')
   })
 

@@ -31,7 +31,7 @@ const startOf = async (subject: string): Promise<number | undefined> => {
   return rows[0]?.window_start.getTime()
 }
 
-test('after a rate limit window ends, the next request begins a new count with its own weight', async () => {
+test('after a rate limit window ends, the count begins again with the weight of the next request (as how many requests it counts)', async () => {
   await countRequests(pool, 'prj_a', 190)
   await shift('prj_a', -1)
   const before = (await startOf('prj_a'))!
@@ -41,7 +41,7 @@ test('after a rate limit window ends, the next request begins a new count with i
   expect(await startOf('prj_a')).toBe(usage.resetsAt.getTime() - 60_000)
 })
 
-test('the weights of the requests in one rate limit window add up', async () => {
+test('within one rate limit window, the weights of the requests (as how many requests each of them counts) are added', async () => {
   await countRequests(pool, 'prj_b', 2)
   // The start of the rate limit window is moved one minute into the future, so that the window does not end between the
   // two counts.

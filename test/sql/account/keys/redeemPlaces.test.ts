@@ -41,7 +41,7 @@ test('payments can use the slots (counted calls) of the rate limit that other ca
   expect(await takePlace(pool, 'prj_b', resetsAt)).toBeNull()
 })
 
-test('if a call finds no free slot (counted call) in the rate limit, each slot that is released later is free for one other payment', async () => {
+test('if a project has no free slot (counted call) in the rate limit, each slot that is released later can be used by one payment', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_d')
   const takeMany = async () => {

@@ -100,7 +100,7 @@ test.each(ENDINGS)(
   },
 )
 
-test('the clean-up deletes the tokens of ended OAuth grants before their expiry, and those of no other grant', async () => {
+test('the clean-up deletes the tokens of ended OAuth grants even before the tokens expire, and keeps the tokens of other grants', async () => {
   const [ended, live] = [await newGrant(pool), await newGrant(pool)]
   const { access } = await given(exchange(pool, ended))
   await exchange(pool, live)

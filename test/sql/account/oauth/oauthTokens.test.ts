@@ -249,7 +249,7 @@ describe('the service exchanges a refresh token for new tokens, and ends the gra
     await rotated(55)
     expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
     // A second use of a refresh token keeps the stored time of the first use. The test moves this time back, so that
-    // the next use comes too late.
+    // the next use comes after the allowed minute.
     await rotated(61)
     expect(await refresh(grant, token)).toBe('invalid_grant')
     expect(await isValid(access)).toBe(false)

@@ -1,4 +1,7 @@
-/** Tests that an app can collect only a limited number of tokens, and that the limit hides no stolen refresh token. */
+/**
+ * Tests that an app can collect only a limited number of tokens, and that a thief cannot use this limit to hide the use
+ * of a stolen refresh token.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {

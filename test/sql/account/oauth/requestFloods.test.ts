@@ -25,8 +25,8 @@ const isOpen = async (id: string | null) =>
   (await findRequest(database.pool, id ?? '', 'mine')) !== null
 
 /**
- * Fills the table with 10,000 open requests for consent, the oldest first, within up to ten seconds. `age` is the age
- * of the oldest.
+ * Fills the table with 10,000 open requests for consent, the oldest first. The times of the requests differ by at most
+ * ten seconds. `age` is the age of the oldest request.
  */
 const fill = (networks: number, age = '5 minutes') =>
   database.pool.query(

@@ -59,7 +59,7 @@ test('while 5,000 recent sign-ins of many networks are in progress, only a perso
   expect(await begin(person!.id)).toBeString()
 })
 
-test('if 17 networks have 5,000 sign-ins in progress, a new sign-in replaces the oldest one of the network with the most', async () => {
+test('if 17 networks have 5,000 sign-ins in progress, a new sign-in replaces the oldest sign-in of the network that has most of them', async () => {
   const early = await begin(null, '198.51.100.1')
   await database.pool.query(`update company_sign_ins set state = 'open'`)
   await fill(4_999, 'open', '9 minutes', 17)
@@ -67,8 +67,8 @@ test('if 17 networks have 5,000 sign-ins in progress, a new sign-in replaces the
   const later = await begin(null, '203.0.113.2')
   expect(await Promise.all([early, late, later].map(isUnderWay))).toEqual([true, true, true])
   // The network flood1 had one sign-in more than each other network, so the service removed its oldest sign-in. After
-  // that, all networks have equally many sign-ins. The service then removes the oldest sign-in of flood0, because its
-  // name comes first.
+  // that, all networks have equally many sign-ins. The service then removes the oldest sign-in of flood0, which is the
+  // first network in the order of names.
   expect(await stored(['csi_open1', 'csi_open17', 'csi_open18', 'csi_open2'])).toEqual([
     'csi_open18',
     'csi_open2',

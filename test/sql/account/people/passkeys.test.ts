@@ -78,7 +78,7 @@ test('while 20,000 recent passkey challenges of many networks are stored, only a
   expect(await isUsable('last')).toBe(true)
 })
 
-test('if 17 networks have 20,000 passkey challenges, a new challenge replaces the oldest one of the network with the most', async () => {
+test('if 17 networks have 20,000 passkey challenges, a new challenge replaces the oldest challenge of the network that has most of them', async () => {
   await store('early', { network: '198.51.100.1' })
   await fill(CHALLENGES_MAX - 1, '4 minutes', 17)
   expect(await store('late')).toBe(true)

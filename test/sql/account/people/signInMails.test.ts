@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-test('if one job run has sent a sign-in mail, a slower run whose mail was deferred queues no second mail', async () => {
+test('if one job run has sent a sign-in mail, a slower run that could not send the mail does not queue it again', async () => {
   const email = 'owner@corp.example'
   await askSignInMail(pool, { email, browser: 'browser', isKnown: false })
   const read = async () => (await pool.query('select id, done_at from sign_in_mails')).rows[0]
@@ -67,7 +67,7 @@ test('if all 20,000 stored requests are younger than ten minutes, only a known b
   ])
 })
 
-test('a request for a sign-in mail above the limit of its email address replaces no other request', async () => {
+test('if an email address has reached its limit of sign-in mails, a request for this address replaces no other request', async () => {
   const email = 'owner1@corp.example'
   for (let n = 0; n < 10; n++) await ask(email)
   await fill('flood', 19_990, '30 minutes')

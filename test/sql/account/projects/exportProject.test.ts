@@ -12,8 +12,8 @@ test('if an export is closed twice, the next user of its database connection is 
   const taken = await openExport({ pool, blobs: createBlobs(pool, null) }, projectId, entry)
   const { close } = taken as ProjectExport
   await close()
-  // The pool gives the connection of the export to its next user, whose transaction must survive the second close of
-  // the export.
+  // After the first close, the pool gives the connection of the export to its next user. The transaction of this user
+  // must survive the second close of the export.
   const next = await pool.connect()
   await next.query('begin')
   await next.query('create temporary table kept (n int)')

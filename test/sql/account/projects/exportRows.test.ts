@@ -65,7 +65,7 @@ test('every table with a project is part of the export, or is listed with the re
   expect(missing.toSorted()).toEqual(Object.keys(LEFT_OUT).toSorted())
 })
 
-test('an export contains each known recipient and each event once, although a page has fewer rows', async () => {
+test('an export contains each known recipient and each event once, although the export reads the rows in several pages', async () => {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   await pool.query(
     `insert into known_recipients (project_id, recipient)

@@ -179,7 +179,7 @@ test('the purge of a project deletes large mail in small batches, so that no SQL
   expect(rows[0].most).toBeLessThanOrEqual(4 * bytes)
 })
 
-test('the erasure of a project removes its addresses on the chain', async () => {
+test('the erasure of a project removes the wallet addresses of the project from its row', async () => {
   const projectId = await newProject(pool)
   await pool.query(
     `update projects set pay_to = '0xpay', own_addresses = '{0xown}' where id = $1`,

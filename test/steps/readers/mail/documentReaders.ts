@@ -71,7 +71,8 @@ export const DOCUMENT_READERS: readonly Reader[] = [
     HTML_MAX,
     HTML,
     (text) => readHtmlDocument(bytes(text)),
-    // The allowed number of additional steps is enough for visibleHtml, and for 500 links of 2,000 characters each.
+    // Besides linear work, the function needs many steps for visibleHtml and for 500 links of 2,000 characters each.
+    // The budget allows these steps.
     { budget: 1_400_000 },
   ),
   mailReader('documents/office/xml.ts readXml', MAIL_MAX, HTML, (text) =>

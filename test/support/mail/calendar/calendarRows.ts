@@ -2,7 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Pool } from '../../../../sql/db.ts'
 
-/** Lists the columns whose values differ from those of an accepted event of a stranger. */
+/**
+ * Lists the columns of a calendar event that a test can set. By default, the event is an accepted event of a stranger.
+ */
 export type EventColumns = {
   uid_hash?: Buffer
   organizer?: string

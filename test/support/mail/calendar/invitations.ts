@@ -9,7 +9,7 @@ export type EventLines = {
   stamp?: string
   organizer?: string
   attendees?: readonly string[]
-  /** Holds more lines of the calendar event in the file, besides the usual lines. */
+  /** Holds additional lines of the calendar event in the file, besides the usual lines. */
   lines?: readonly string[]
   start?: string
   end?: string

@@ -78,7 +78,7 @@ const mx = (name: string, exchange: string, preference = 10): Answer => ({
   data: { preference, exchange },
 })
 const address = (name: string, data: string): Answer => ({ type: 'A', name, data })
-/** Splits a DKIM key into several strings, because it is longer than one string of a TXT record. */
+/** Splits a DKIM key into strings of at most 255 characters, because a string of a TXT record cannot be longer. */
 const long = (text: string) => text.match(/.{1,255}/g)!
 
 const rightZone = (): Answer[] => [
@@ -276,7 +276,8 @@ test('a report host of another organisation below the same public suffix must al
 })
 
 test('the CAA records of the mail host are compared with the certificate of the SMTP listener, and not of BASE_URL', async () => {
-  // In a self-signed certificate, the issuer is the first name of the certificate, so this test can choose the issuer.
+  // In a self-signed certificate, the issuer is the first of the names for which the certificate is made. Therefore
+  // this test can choose the issuer.
   const web = await serveTls(newCertificate('amazon.test'), (_request, response) => response.end())
   const { http } = service.config
   const found = await lookAt({ http: { ...http, baseUrl: `https://127.0.0.1:${web}` } })

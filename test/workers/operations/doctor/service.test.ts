@@ -54,7 +54,8 @@ test('`bun run doctor` checks a service and its database, and reports the age of
   const before = await lookAt('service')
   expect(of(before, 'version').verdict).toBe('ok')
   expect(of(before, 'migrations').verdict).toBe('ok')
-  // The test database runs without synchronous_commit, because the tests need speed, and may lose data.
+  // The test database runs without synchronous_commit, so that the tests are fast. The doctor (the self-check) reports
+  // this as broken, because such a database may lose data.
   expect(of(before, 'synchronous_commit').verdict).toBe('broken')
   expect(of(before, 'max_connections').found).toMatch(/the service may open [1-9]\d* of \d+$/)
   expect(of(before, 'MASTER_KEYS').verdict).toBe('ok')
