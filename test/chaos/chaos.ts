@@ -50,7 +50,7 @@ export type ChaosReport = {
 }
 
 /**
- * Limits the milliseconds from the last injected fault until clients must have ended their operations and the queues
+ * Sets how many milliseconds after the last injected fault clients must have ended their operations, and the queues
  * must be empty.
  */
 const CALM_LIMIT_MS = 60_000

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { startPulses } from './pulse.ts'
 
-test('the longest measured silence of a service part may begin at the start of the measurement, or last until its end', () => {
+test('the longest measured silence (time without a success) of a service part may begin at the start of the measurement, or last until its end', () => {
   let nowMs = 0
   const pulses = startPulses(() => nowMs)
   nowMs = 100

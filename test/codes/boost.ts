@@ -14,7 +14,10 @@ const TREES = 200
 const DEPTH = 4
 const RATE = 0.2
 const LEAF_PENALTY = 1
-/** Sets the minimum total of p(1 - p) on each side of a split in a decision tree. */
+/**
+ * Sets the minimum total of p(1 - p) on each side of a split in a decision tree. Here p is the predicted probability of
+ * an example.
+ */
 const SIDE_MIN = 1
 /**
  * Sets the minimum number of mails in which a piece of evidence must occur. Rarer evidence is not used.

@@ -20,8 +20,8 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const mails = trainingMails()
 /**
- * Holds each candidate (a number or word that may be a one-time code) of the mails. Copies of mails without emphasis
- * are used only for the training, and do not count in the printed rates.
+ * Holds each candidate (a number or word that may be a one-time code) of the mails. Copies of mails without large or
+ * bold text are used only for the training, and do not count in the printed rates.
  */
 const examples: (Example & { value: string; isWithoutEmphasis: boolean })[] = []
 for (const [n, { mail, weight }] of mails.entries()) {

@@ -52,11 +52,12 @@ type Edit = { at: number; length: number; order: number; text: string }
 
 /**
  * Names the mark that the marked code records when the fault could change a result:
- * - an order of two values (`<`), if both values are equal
- * - `&&`, if one of its values is falsy; `||`, if one of its values is truthy
- * - a condition that becomes false, if the condition was true
- * - another expression, if it is computed
- * - SQL, if the function around it runs; or if the file is loaded and no function is around it
+ * - a comparison of two values (`<`) records its mark if both values are equal
+ * - `&&` records its mark if one of its values is falsy, and `||` records its mark if one of its values is truthy
+ * - a fault that makes a condition false records its mark if the condition was true
+ * - another expression records its mark if the expression is computed
+ * - SQL records its mark if the function around the SQL runs; or if the file is loaded and no function is around the
+ *   SQL
  */
 export function markOf({ file, start, end, kind, isExpression, within }: Candidate): string {
   return isExpression ? `${file}:${start}-${end} ${kind}` : `${file}{${within ?? 'loaded'}`

@@ -10,13 +10,14 @@ const SQUAWK = join(import.meta.dir, '../../node_modules/.bin/squawk')
 const FIRST_NEW = '000026'
 
 /**
- * Lists the Squawk rules about timeouts that the check leaves out. The migrator itself limits how long a migration
- * waits for locks. Statements on large tables have no time limit, because no other statement needs their locks.
+ * Lists the Squawk rules about timeouts that the check leaves out, because the migrator itself limits how long a
+ * migration waits for locks. Statements on large tables have no time limit, because no other statement needs their
+ * locks.
  */
 const RULES_OF_MIGRATOR = ['require-lock-timeout', 'require-statement-timeout']
 /**
- * Lists the Squawk rules about integers that the check leaves out. The integers of this schema are counts and limits,
- * and never ids.
+ * Lists the Squawk rules about integers that the check leaves out, because the integers of this schema are counts and
+ * limits, and never ids.
  */
 const NOT_OURS = ['prefer-bigint-over-int', 'prefer-bigint-over-smallint']
 

@@ -3,8 +3,8 @@ import { commandOf, signal } from '../processes.ts'
 import type { Harm } from './harms.ts'
 
 /**
- * Limits the milliseconds for which the harness waits for the event that triggers the kill. Even under load, this event
- * happens within the limit.
+ * Sets how many milliseconds the harness waits for the event that triggers the kill. Even under load, this event
+ * happens within this time.
  */
 const EVENT_LIMIT_MS = 5_000
 /** Holds the SMTP reply with which the listener accepts the data of a message (see api/smtp/listener.ts). */

@@ -26,7 +26,7 @@ export type Neighbourhood = AsyncDisposable & {
 }
 
 const WORDS = 400
-/** Limits the milliseconds for which the harness waits until the service has parsed all mail that an attack sent. */
+/** Sets how many milliseconds the harness waits until the service has parsed all mail that an attack sent. */
 const CALM_MS = 300_000
 
 /**

@@ -53,7 +53,7 @@ describe('the object store client reads and writes objects', () => {
     expect(await bucket.store.get('long', 10)).toHaveLength(10)
   })
 
-  test('an object store that refuses connections counts as unreachable, and is used again without a restart when it accepts them', async () => {
+  test('an object store that refuses connections counts as unreachable, and is used again without a restart when it accepts connections', async () => {
     await bucket.proxy.cut()
     expect(await failure(bucket.store.put('two', Buffer.from('x')))).toBeInstanceOf(BlobsAwayError)
     await bucket.proxy.mend()

@@ -104,7 +104,7 @@ test('the setting RPC_QUORUM must not exceed the number of chain nodes in RPC_UR
   expect(faults({ RPC_URL, RPC_QUORUM: '3' }, readBy('payments'))).toEqual(rule)
 })
 
-describe('a setting that needs another setting is refused without it', () => {
+describe('a setting that needs another setting is refused if the other setting is missing', () => {
   test.each([
     ['SMTP_TLS_CERT_FILE', 'SMTP_TLS_KEY_FILE', 'a.pem', 'b.pem'],
     ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'https://id.example', 'purser'],

@@ -3,7 +3,7 @@ import { EVENT_ID_MAX_LENGTH, eventId, parseEventId } from '../../../shared/even
 
 const at = new Date('2026-01-05T09:39:12.345Z')
 
-test('an event id is read back as the position from which it was written', () => {
+test('the service reads from an event id the same position in the list of events for which the id was made', () => {
   for (const position of [
     { seq: 42n, at },
     { seq: 0n, at: null },

@@ -346,7 +346,7 @@ describe('of several signed offers in a 402 response, the service stores one tha
   const asJws = (payload: unknown) =>
     `e30.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.AA`
 
-  test('of several signed offers, the first with the right price, payee, chain and token is stored', async () => {
+  test('of several signed offers, the first offer with the right price, payee, chain and token is stored', async () => {
     const [first, ...others] = [
       { ...OFFER, validUntil: 7 },
       { ...OFFER, amount: '10001' },
@@ -366,7 +366,7 @@ describe('of several signed offers in a 402 response, the service stores one tha
     expect(kept([{}, { signature: 'no jws' }, other])).toBe('no jws')
   })
 
-  test('no signed offer is stored if the 402 response has none, or more than 32', () => {
+  test('no signed offer is stored if the 402 response has no signed offer, or more than 32 of them', () => {
     expect(kept([])).toBeNull()
     expect(kept([null, {}])).toBeNull()
     expect(kept(undefined)).toBeNull()

@@ -25,7 +25,7 @@ const versions = (body: unknown, header?: unknown) =>
 const payees = (body: unknown, header?: unknown) =>
   challengePayees(JSON.stringify(body), header === undefined ? undefined : base64(header))
 
-describe('the x402 version of a challenge is recognised by its position in the response and by its members', () => {
+describe('the x402 version of a challenge is recognised by the place of the challenge in the response, and by its members', () => {
   test('an x402 challenge in the body has version 1, and a challenge in the header has version 2', () => {
     expect(versions(v1())).toEqual([1])
     expect(versions({}, v2())).toEqual([2])

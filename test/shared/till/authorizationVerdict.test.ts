@@ -207,7 +207,7 @@ describe('verifyAuthorization tells whether a signed payment is valid, and retur
     },
   )
 
-  test('an ERC-6492 signature is returned without its wrapper, together with its factory', async () => {
+  test('an ERC-6492 signature is unwrapped, and the result also names the factory that deploys the payer’s wallet', async () => {
     const payload = await payment()
     const inner = payload.payload.signature
     const change = signatures.at(-1)?.[1]

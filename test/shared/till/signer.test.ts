@@ -96,7 +96,7 @@ describe('the service recovers the same signer from a signature as viem', () => 
     }
   })
 
-  test('for digests at the edges of the group order, the service and viem recover the same signer', async () => {
+  test('for digests near 0 and near the group order of the curve, the service and viem recover the same signer', async () => {
     const { r, s, v } = await signed()
     for (const digest of [
       0n,
@@ -117,11 +117,11 @@ describe('the service recovers the same signer from a signature as viem', () => 
       const digest = BigInt(randomHash()) % GROUP_ORDER
       await expectSame(`0x${word(digest)}`, pack(r, digest, v))
     }
-    // The y coordinate of the generator point G is even, so v is 27.
+    // The y coordinate of the generator point G is even, so the recovery value v of the signature is 27.
     expect(await signerOf(`0x${word(5n)}`, pack(r, 5n, 27))).toBeNull()
   })
 
-  test('for malformed or differently written signatures and digests, the service and viem recover the same signer', async () => {
+  test('for malformed signatures and digests, and for unusual spellings of valid ones, the service and viem recover the same signer', async () => {
     const { address, hash, r, s, v } = await signed()
     const signature = pack(r, s, v)
     const upper: Hex = `0x${signature.slice(2).toUpperCase()}`

@@ -110,7 +110,7 @@ describe('a known field of a credential is refused if its value has the wrong ty
     }
   })
 
-  test('a field of a credential that is known as a number must be a number or a string', () => {
+  test('a number field of a credential, such as a port, must contain a number or a string', () => {
     for (const port of [5432, '5432']) {
       expect(contentFault('DATABASE', { password: 'soup' }, { port })).toBeNull()
     }

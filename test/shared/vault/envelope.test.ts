@@ -113,7 +113,7 @@ test('a sealed (encrypted) secret cannot be decrypted if a bit is changed, or if
   )
 })
 
-test('if a master key is missing, the error contains its id, and a wrong master key with the same id decrypts no secret', () => {
+test('if a master key is missing, the error names the id of the key, and a wrong key with this id decrypts no secret', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(() => newRing.open(sealed, context)).toThrow(UnknownMasterKeyError)
   expect(() => newRing.open(sealed, context)).toThrow('MASTER_KEYS lacks the key "old"')
@@ -135,7 +135,7 @@ test('if a data key is encrypted with a new master key, only the new key opens t
   expect(() => oldRing.open(moved, context)).toThrow(UnknownMasterKeyError)
 })
 
-test('the check value of a master key identifies the key, and is not the key that encrypts data keys', async () => {
+test('the check value of a master key identifies this key, but it cannot be used as the key that encrypts data keys', async () => {
   const check = masterKeyCheck(masterKey('any', OLD))
   expect(check).toEqual(masterKeyCheck(masterKey('id', OLD)))
   expect(check).not.toEqual(masterKeyCheck(masterKey('any', NEW)))

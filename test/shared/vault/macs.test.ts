@@ -1,4 +1,7 @@
-/** Tests MACs under the master keys, such as the proof that a person has signed in with a browser before. */
+/**
+ * Tests MACs (message authentication codes) that are made with the master keys. One of them proves that a person has
+ * signed in with a browser before.
+ */
 import { expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { macsFor } from '../../../shared/vault/macs.ts'

@@ -61,8 +61,8 @@ test('in the name of a request part that may hold a secret, blanks, percent sign
   expect(placeName('ä/[x]')).toBe('ä/[x]')
 })
 
-describe('the common part of two placement entries allows a secret only where both entries allow it', () => {
-  test('if one of two placement entries is narrower, their common part is the narrower entry', () => {
+describe('the common part of two placement entries (allowed request parts) allows a secret only where both entries allow it', () => {
+  test('if one of two placement entries (allowed request parts) is narrower, their common part is the narrower entry', () => {
     expect(meetPlacements('query:a', 'query:a')).toBe('query:a')
     expect(meetPlacements('body', 'json:/a')).toBe('json:/a')
     expect(meetPlacements('form:a', 'body')).toBe('form:a')
@@ -70,7 +70,7 @@ describe('the common part of two placement entries allows a secret only where bo
     expect(meetPlacements('basic', 'header:authorization')).toBe('basic')
   })
 
-  test('two placement entries that name different request parts have no common part', () => {
+  test('two placement entries (allowed request parts) that name different parts have no common part', () => {
     expect(meetPlacements('query:a', 'query:b')).toBeNull()
     expect(meetPlacements('body', 'query:a')).toBeNull()
     expect(meetPlacements('body', 'path:/json:')).toBeNull()
@@ -78,7 +78,7 @@ describe('the common part of two placement entries allows a secret only where bo
     expect(meetPlacements('header:authorization', 'header:x')).toBeNull()
   })
 
-  test('if one of two placement entries is limited to a field, their common part is limited to this field', () => {
+  test('if one of two placement entries (allowed request parts) is limited to a field, their common part is limited to this field', () => {
     expect(meetPlacements('key@query:a', 'query:a')).toBe('key@query:a')
     expect(meetPlacements('body', 'key@json:/a')).toBe('key@json:/a')
     expect(meetPlacements('key@body', 'json:/a')).toBe('key@json:/a')
@@ -93,7 +93,7 @@ describe('the common part of two placement entries allows a secret only where bo
   })
 })
 
-describe('a field of a credential may be used only in the request parts that its placement names', () => {
+describe('a field of a credential may be used only in the request parts that its placement (list of allowed parts) names', () => {
   test('a secret field may be used in a request part that is allowed for this field or for all fields', () => {
     expect(mayStand(['query:a'], ['key'], ['query:a'])).toBe(true)
     expect(mayStand(['key@query:a'], ['key'], ['query:a'])).toBe(true)

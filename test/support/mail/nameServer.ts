@@ -33,9 +33,12 @@ const JUNK = Buffer.from([1, 2, 3])
  * with names in lower case. An answer above the client's UDP size is sent only over TCP, in pieces.
  *
  * The beginning of a name decides which answer the DNS server gives:
- * - `broken` fails, and so does `_dmarc.broken`; `shaky` fails for the first query; and `half` fails for AAAA;
- * - `silent` never gets an answer, and `lost` gets no answer to the first query;
- * - over TCP, `closed` closes the connection, `mute` stays silent, and `forged` and `junk` send an invalid answer.
+ * - a name that begins with `broken` or `_dmarc.broken` fails, a name that begins with `shaky` fails for the first
+ *   query, and a name that begins with `half` fails for AAAA;
+ * - a name that begins with `silent` never gets an answer, and a name that begins with `lost` gets no answer to the
+ *   first query;
+ * - over TCP, a name that begins with `closed` closes the connection, a name that begins with `mute` gets no answer, and
+ *   names that begin with `forged` and `junk` get an invalid answer.
  *
  * Before each answer to a TXT query, the DNS server sends forged answers, as an attacker who guesses query ids would.
  * @param records holds the DNS records that the server answers with. The records may change while the server runs.

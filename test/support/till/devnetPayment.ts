@@ -76,6 +76,7 @@ export async function chainAccepts(
   })
   try {
     // With the block tag `latest`, the call would use the time of the last block, which an idle devnet mined long ago.
+    // Therefore the call uses the tag `pending`.
     await client.call({ to: usdc.address, data, blockTag: 'pending' })
     return true
   } catch {

@@ -1,6 +1,6 @@
 /**
- * Sends many redeem requests at once from a separate process. Bun allows at most 256 open requests, so waiting redeem
- * requests would block the other requests for which they wait.
+ * Sends many redeem requests at once from a separate process. Bun allows at most 256 open requests in a process, so
+ * waiting redeem requests would block the other requests of the test.
  */
 import type { Agent } from '../service.ts'
 

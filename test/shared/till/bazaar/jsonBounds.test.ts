@@ -21,7 +21,7 @@ describe('the service refuses JSON that is nested too deeply', () => {
   })
 })
 
-describe('the service measures the length of JSON without writing it as text', () => {
+describe('the service measures the length of a JSON value without converting the value to text', () => {
   test.each([
     ['', 2],
     ['text', 6],

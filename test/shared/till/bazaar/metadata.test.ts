@@ -27,7 +27,7 @@ function inputOf(input: HttpInput | McpInput, url = URL_PAID) {
 }
 
 describe('the service writes the seller’s name, tags and icon into an x402 challenge', () => {
-  test('the short texts of a seller’s service are name, tags and icon, if the seller gives them', () => {
+  test('an x402 challenge contains the name, the tags and the icon of a seller’s service, if the seller gives them', () => {
     const words = {
       serviceName: 'Weather',
       tags: ['rain'],
@@ -46,7 +46,7 @@ describe('the service writes the x402 extension `bazaar` (how to call a resource
     expect(bazaarOf({ input: GET }, URL_PAID)).not.toBeNull()
   })
 
-  test('the x402 extension bazaar has a JSON Schema of draft 2020-12, which requires the input', () => {
+  test('the x402 extension bazaar has a JSON Schema of draft 2020-12, which requires the member `input`', () => {
     const { schema } = bazaarOf({ input: GET }, URL_PAID)!
     expect(schema).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',

@@ -74,7 +74,7 @@ test('the public list contains the endpoints that match every filter', async () 
   }
 })
 
-test('a page of the public list continues after a row or an offset, and states the length of the whole list', async () => {
+test('a page of the public list begins after a given row or a given offset, and states the length of the whole list', async () => {
   const seller = await newSeller()
   const all = ['a', 'b', 'c'].map((name) => `https://${name}.test/`)
   for (const url of all) await list(seller, url)

@@ -60,7 +60,7 @@ const fill = (projectId: string, count: number, isDeleted = false) =>
     [projectId, count, isDeleted],
   )
 
-describe('a project has a limited number of endpoints, and they are deleted with the project', () => {
+describe('a project has a limited number of endpoints, and its endpoints are deleted together with the project', () => {
   test('an endpoint is not stored if its project is deleted before or during the PUT request', async () => {
     const [gone, going] = [await newProject(pool), await newProject(pool)]
     await deleteProject(pool, gone, null)

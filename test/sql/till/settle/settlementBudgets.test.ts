@@ -139,7 +139,7 @@ test('after a project has used up its daily gas, it can claim (reserve) no payme
   expect(await gasOf(projectId)).toBe(7)
 })
 
-test('the gas of a transaction is counted once, and a changed receipt adds only the difference', async () => {
+test('the gas of a transaction is counted once, and if its receipt changes, only the difference is added', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool, { projectId }))
   await mine(hash, 100n)
   await mine(hash, 100n)
@@ -177,7 +177,7 @@ test('the gas of a transaction without a payment is charged to no project', asyn
   expect(await gasOf(projectId)).toBe(0)
 })
 
-test('the reported use of the daily limits is the highest fraction of a limit that any project has used today', async () => {
+test('the metric for the use of daily limits shows the highest fraction of a limit that any project has used today', async () => {
   await pool.query('delete from settlement_budgets')
   expect(await readBudgetUse(pool, limitsOf(4))).toEqual({
     ...{ share: 0, usedUp: 0, settlements: 0, gas: 0 },
