@@ -4,7 +4,10 @@ import { newRequestId } from '../shared/ids.ts'
 import type { Span } from '../shared/process/span.ts'
 import { traced } from '../shared/process/tracing.ts'
 import { within } from '../shared/process/workContext.ts'
+import { ORGANIZATION } from '../sql/account/audit.ts'
+import { logUnclosed, openEntry, settingActionOf, subjectOf } from './account/changeEntries.ts'
 import { logRoutes } from './account/logRoutes.ts'
+import { platformActor } from './account/platformActor.ts'
 import { projectRoutes } from './account/projectRoutes.ts'
 import { whoamiRoutes } from './account/whoamiRoutes.ts'
 import { admitConsole } from './console/admit.ts'
@@ -44,6 +47,7 @@ import type { UsageRecorder } from './http/limits/usage.ts'
 import { errorPersonPage } from './http/personPage.ts'
 import {
   attachState,
+  identityOf,
   isLate,
   mayWrite,
   newRequestState,
@@ -130,9 +134,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         // If the audit log cannot record the outcome of a change, the service only logs this error, because the change
         // is already made. An error response would hide the handler's response, which may hold a key that is shown only
         // once.
-        await admitted.answered?.(response).catch((error: unknown) => {
-          services.log.warn({ err: error }, 'an entry of the audit log lacks its outcome')
-        })
+        await admitted.answered?.(response).catch((error) => logUnclosed(services.log, error))
         await noteWrite(services, request, state)
       } catch (error) {
         response = fail(state, error)
@@ -340,8 +342,16 @@ async function passGate(
   checkEncoding(url)
   // Public pages accept unknown query parameters, because pages on other sites add such parameters to their links.
   if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
-  return { request }
+  const action = settingActionOf(match.route)
+  if (action === null) return { request }
+  const subject = subjectOf(match.route, url.pathname)
+  const entry = { action, subject }
+  return { request, answered: await openEntry(services.pool, settingActor(request), entry) }
 }
+
+/** Returns the name under which the audit log records a change of a setting by a project key or a platform key. */
+const settingActor = (request: Request) =>
+  platformActor(request, identityOf(request).projectId ?? ORGANIZATION)
 
 /**
  * Returns the HTTP response to an error that a handler threw. The object `state` keeps the error for the log line of

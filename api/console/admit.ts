@@ -1,16 +1,12 @@
 import type { Role } from '../../shared/people/roles.ts'
+import { ORGANIZATION } from '../../sql/account/audit.ts'
+import { openEntry, subjectOf } from '../account/changeEntries.ts'
 import type { Route } from '../docs/routeTable.ts'
 import { countConsoleRequest } from '../http/gate.ts'
 import { attachState, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { admitSession } from './access.ts'
-import {
-  type Delegation,
-  delegatedIdentity,
-  findOpened,
-  openEntry,
-  subjectOf,
-} from './delegation.ts'
+import { actorOf, admitSession } from './access.ts'
+import { type Delegation, delegatedIdentity, findOpened } from './delegation.ts'
 import { projectOfPath, requireRole } from './people/roleGate.ts'
 import { withoutHookSecrets } from './people/viewerAnswers.ts'
 
@@ -64,8 +60,12 @@ export async function admitConsole(
       ? { request: inner, shown: withoutHookSecrets }
       : { request: inner }
   }
-  const subject = subjectOf(route, delegation)
-  const entry = { action, subject, projectId: delegation.projectId, requestId: state.requestId }
-  const answered = await openEntry(services.pool, session, entry)
+  const actor = {
+    projectId: delegation.projectId ?? ORGANIZATION,
+    keyPrefix: actorOf(session),
+    requestId: state.requestId,
+  }
+  const subject = subjectOf(route, delegation.path)
+  const answered = await openEntry(services.pool, actor, { action, subject })
   return { request: inner, answered }
 }

@@ -4,17 +4,11 @@
  */
 import type { Role } from '../../shared/people/roles.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import {
-  ORGANIZATION,
-  type Outcome,
-  openAudit,
-  setOutcome,
-  setSubject,
-} from '../../sql/account/audit.ts'
 import type { Identity } from '../../sql/account/keys/keys.ts'
 import type { ConsoleSession } from '../../sql/account/people/consoleSessions.ts'
 import { findProject } from '../../sql/account/projects/projects.ts'
 import type { Pool } from '../../sql/db.ts'
+import { PLATFORM_SETTING_ACTIONS, SETTING_ACTIONS } from '../account/changeEntries.ts'
 import type { Route } from '../docs/routeTable.ts'
 import { notFound } from '../http/errors.ts'
 import { actorOf } from './access.ts'
@@ -112,20 +106,10 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PUT /v0/vault/:name': null,
     'PATCH /v0/vault/:name': null,
     'POST /v0/vault/:name/versions/:version/restore': null,
-    'POST /v0/email-rules': 'email_rule.create',
-    'DELETE /v0/email-rules/:ruleId': 'email_rule.delete',
-    'DELETE /v0/suppressions/:address': 'suppression.delete',
+    ...SETTING_ACTIONS,
     'GET /v0/platform/projects/:projectId/payments/:paymentId/header': 'payment.header',
-    'PUT /v0/sellers/endpoints': 'endpoint.put',
-    'PATCH /v0/sellers/endpoints/:endpointId': 'endpoint.update',
     'POST /v0/sellers/endpoints/:endpointId/verify': 'endpoint.verify',
     'POST /v0/sellers/endpoints/:endpointId/trial': 'endpoint.try',
-    'POST /v0/sellers/endpoints/:endpointId/rotate-secret': 'endpoint.rotate_secret',
-    'DELETE /v0/sellers/endpoints/:endpointId': 'endpoint.delete',
-    'POST /v0/webhooks': 'webhook.create',
-    'PATCH /v0/webhooks/:webhookId': 'webhook.update',
-    'POST /v0/webhooks/:webhookId/rotate-secret': 'webhook.rotate_secret',
-    'DELETE /v0/webhooks/:webhookId': 'webhook.delete',
     'POST /v0/webhooks/deliveries/:deliveryId/replay': 'webhook.replay',
     'PATCH /v0/platform/projects/:projectId': 'project.update',
     'POST /v0/platform/projects/:projectId/rotate-key': 'project.rotate_key',
@@ -133,36 +117,13 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
   ...opened('operator', {
     'POST /v0/platform/projects': 'project.create',
     'DELETE /v0/platform/projects/:projectId': 'project.delete',
+    ...PLATFORM_SETTING_ACTIONS,
     'GET /v0/platform/domains': null,
-    'POST /v0/platform/domains': 'mail_domain.create',
-    'POST /v0/platform/domains/:domain/verify': 'mail_domain.verify',
-    'DELETE /v0/platform/domains/:domain': 'mail_domain.delete',
     'GET /v0/platform/health': null,
     'GET /v0/platform/mail-reports': null,
     'POST /v0/platform/health': 'health_report.create',
   }),
 ])
-
-type Made = { subject: string; detail?: string }
-
-/**
- * Reads the id of a new object from the response for the audit log, because the request that creates the object does
- * not contain the id. The audit log does not copy secrets from the response.
- */
-const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
-  'email_rule.create': ({ id, type, scope, value }) => ({
-    subject: id!,
-    detail: `${type} ${scope} ${value}`,
-  }),
-  'message.send': ({ messageId }) => ({ subject: messageId! }),
-  'draft.create': ({ draftId }) => ({ subject: draftId! }),
-  'endpoint.put': ({ endpointId, urlPattern }) => ({ subject: endpointId!, detail: urlPattern! }),
-  'payment.header': ({ paymentId }) => ({ subject: paymentId! }),
-  'webhook.create': ({ webhookId }) => ({ subject: webhookId! }),
-  'project.create': ({ projectId }) => ({ subject: projectId! }),
-  'mail_domain.create': ({ domain }) => ({ subject: domain! }),
-  'health_report.create': ({ reportId }) => ({ subject: reportId! }),
-}
 
 const DELEGATED = /^\/console\/api(?:\/projects\/([\w-]{1,100}))?(\/v0\/.*)$/
 
@@ -218,54 +179,4 @@ export async function delegatedIdentity(
     inboxAddress: project.emailAddress,
     scopes: session.person.role === 'viewer' ? [...VIEWER_SCOPES] : [...PROJECT_SCOPES],
   }
-}
-
-/**
- * Writes an audit log entry before the API makes the change, so that no change goes unrecorded.
- * @returns a function that reads the response and adds the result and the subject of the change to the audit log entry.
- */
-export async function openEntry(
-  pool: Pool,
-  session: ConsoleSession,
-  entry: { action: string; subject: string | null; projectId: string | null; requestId: string },
-): Promise<(response: Response) => Promise<void>> {
-  const { action, subject } = entry
-  const row = await openAudit(
-    pool,
-    {
-      projectId: entry.projectId ?? ORGANIZATION,
-      keyPrefix: actorOf(session),
-      requestId: entry.requestId,
-    },
-    { action, subject, outcome: 'ok' },
-  )
-  return async (response) => {
-    if (response.status >= 400) return setOutcome(pool, row, outcomeOf(response.status))
-    const made = MADE[action]?.((await response.clone().json()) as Record<string, string>)
-    if (made !== undefined) await setSubject(pool, row, made.subject, made.detail)
-  }
-}
-
-/** Matches a valid subject of an audit log entry, which is one line of text. */
-const SUBJECT = /^[^\p{Cc}]{1,320}$/u
-
-/**
- * Returns the first path parameter of a request, which names a project, a rule, an address or a domain. Returns `null`
- * if the route has no path parameters.
- */
-export function subjectOf(route: Route, { path }: Delegation): string | null {
-  const position = route.path.split('/').findIndex((part) => part.startsWith(':'))
-  const named = path.split('/')[position]
-  if (named === undefined) return null
-  try {
-    const subject = decodeURIComponent(named)
-    return SUBJECT.test(subject) ? subject : null
-  } catch {
-    return null
-  }
-}
-
-function outcomeOf(status: number): Outcome {
-  if (status === 404) return 'not_found'
-  return status < 500 ? 'refused' : 'failed'
 }

@@ -1,4 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
+import { recordChange } from '../../account/changeEntries.ts'
 import {
   addRule,
   RuleBody,
@@ -49,8 +50,11 @@ const addRuleTool = defineTool({
   output: RuleItem,
   hints: CHANGES,
   fixes: { conflict: 'Delete the rule of the other type first: mail.list_rules has its id.' },
-  async run({ services, projectId }, input) {
-    const { rule } = await addRule(services.pool, projectId, input)
+  async run({ services, projectId, caller }, input) {
+    const change = { action: 'email_rule.create', subject: null }
+    const rule = await recordChange(services, caller, change, async () => {
+      return (await addRule(services.pool, projectId, input)).rule
+    })
     return { data: rule, text: `${rule.id}: ${rule.type} ${rule.scope} ${rule.value}.` }
   },
 })
@@ -65,8 +69,9 @@ const deleteRuleTool = defineTool({
   output: t.Object({ ruleId: t.String(), deleted: t.Boolean() }),
   hints: { ...CHANGES, destructiveHint: true },
   fixes: { not_found: 'Take ruleId from mail.list_rules.' },
-  async run({ services, projectId }, { ruleId }) {
-    await removeRule(services.pool, projectId, ruleId)
+  async run({ services, projectId, caller }, { ruleId }) {
+    const change = { action: 'email_rule.delete', subject: ruleId }
+    await recordChange(services, caller, change, () => removeRule(services.pool, projectId, ruleId))
     return { data: { ruleId, deleted: true }, text: `${ruleId} is deleted.` }
   },
 })
@@ -100,8 +105,11 @@ const removeSuppressionTool = defineTool({
   output: t.Object({ address: t.String(), removed: t.Boolean() }),
   hints: CHANGES,
   fixes: { not_found: 'Take the address from mail.list_suppressions.' },
-  async run({ services, projectId }, { address }) {
-    await removeSuppression(services.pool, projectId, address)
+  async run({ services, projectId, caller }, { address }) {
+    const change = { action: 'suppression.delete', subject: address }
+    await recordChange(services, caller, change, () =>
+      removeSuppression(services.pool, projectId, address),
+    )
     return { data: { address, removed: true }, text: `Mail can be sent to ${address} again.` }
   },
 })
