@@ -47,6 +47,7 @@ import type { UsageRecorder } from './http/limits/usage.ts'
 import { errorPersonPage } from './http/personPage.ts'
 import {
   attachState,
+  changerOf,
   identityOf,
   isLate,
   mayWrite,
@@ -128,6 +129,8 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         const admitted = await passGate(services, parts, request, socketAddress, state)
         const reader = readerOf(request)
         if (reader !== null) services.loopTime.admit(reader)
+        const changer = changerOf(request)
+        if (changer !== null) services.answers.admitChange(changer)
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
         if (mustCheckAgain(request, startedMs)) await state.admitAgain?.()
         response = (await admitted.shown?.(response)) ?? response

@@ -126,6 +126,16 @@ export function readerOf(request: Request): Reader | null {
     : { sharer: identity.projectId ?? identity.keyId, route: route.path }
 }
 
+/**
+ * Returns the project or the platform key whose memory limit counts the response to a change. Returns null for a
+ * request that changes nothing, and for a caller without a key.
+ */
+export function changerOf(request: Request): string | null {
+  const { identity } = stateOf(request)
+  if (identity === null || !mayWrite(request)) return null
+  return identity.projectId ?? identity.keyId
+}
+
 /** Returns the identity of the API key that an HTTP request carries. */
 export function identityOf(request: Request): Identity {
   const { identity } = stateOf(request)

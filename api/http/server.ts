@@ -35,7 +35,7 @@ import { createSearches } from './limits/searches.ts'
 import { StrangerReads } from './limits/strangerReads.ts'
 import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
-import { isStranger, mayWrite, projectOf, readerOf, stateOf } from './requestState.ts'
+import { changerOf, isStranger, mayWrite, projectOf, readerOf, stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
 /**
@@ -259,8 +259,8 @@ export function startApi(
 }
 
 /**
- * Holds the memory of a large response to a read until the client has read it. The function does not hold a response to
- * a change, because a refusal for lack of memory would hide the change.
+ * Holds the memory of a large response until the client has read it. The function never refuses a response to a change
+ * for lack of memory, because this would hide the change. The next change of the project is refused instead.
  */
 async function heldAnswer(
   { answers, loopTime }: { answers: HeldAnswers; loopTime: LoopTime },
@@ -270,7 +270,11 @@ async function heldAnswer(
   const { growing } = stateOf(request)
   if (growing !== null) return await grownAnswer({ loopTime, growing }, request, answered)
   const reader = readerOf(request)
-  if (reader === null) return await sendLargeAtOnce(answered)
+  if (reader === null) {
+    const changer = changerOf(request)
+    if (changer === null) return await sendLargeAtOnce(answered)
+    return await sendLargeAtOnce(answered, async (bytes) => answers.changed(changer, bytes))
+  }
   try {
     return await sendLargeAtOnce(answered, (bytes) => {
       // The processing time of the response counts even if the service then refuses the response for lack of memory,

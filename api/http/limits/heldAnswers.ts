@@ -1,3 +1,4 @@
+import { FairTurns } from '../../../shared/fair/fairTurns.ts'
 import { MemoryShares } from '../../../shared/fair/memoryShares.ts'
 import { ApiError } from '../errors.ts'
 
@@ -24,6 +25,11 @@ export const SMALL_BYTES = 256 * 1024
 /** Sets the number of bytes that a stream hands to the connection at a time. */
 const PIECE_BYTES = 64 * 1024
 const RETRY_S = 2
+/**
+ * Sets how many changes with a large response run at once, in all and of one project. A change counts against the
+ * memory limit only when its response is ready, so many changes at once would exceed the limit.
+ */
+const LARGE_CHANGES = { total: 16, perSharer: 4 }
 
 /** Describes a content (such as a mail) that a client is reading. */
 type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: () => void }
@@ -49,6 +55,9 @@ export type GrowingAnswer = {
 export class HeldAnswers {
   readonly #shares: MemoryShares
   readonly #working = new MemoryShares(WORKING_BYTES)
+  /** Counts the part of `#shares` that responses to changes occupy. The service cannot refuse such a response. */
+  readonly #changed: MemoryShares
+  readonly #largeChanges = new FairTurns(LARGE_CHANGES)
   readonly #streams = new Set<Stream>()
   readonly #readMaxMs: number
   readonly #nowMs: () => number
@@ -61,6 +70,7 @@ export class HeldAnswers {
     nowMs = () => performance.now(),
   } = {}) {
     this.#shares = new MemoryShares(totalBytes)
+    this.#changed = new MemoryShares(totalBytes)
     this.#readMaxMs = readMaxMs
     this.#nowMs = nowMs
   }
@@ -76,6 +86,42 @@ export class HeldAnswers {
       return await work()
     } finally {
       release()
+    }
+  }
+
+  /**
+   * Refuses a new change if the responses to earlier changes of the project occupy all the memory that the project may
+   * use, because its clients do not read them. @throws {ApiError} 503 in this case.
+   */
+  admitChange(projectId: string): void {
+    const occupies = this.#changed.heldBy(projectId) > 0
+    if (occupies && !this.#changed.hasRoom(projectId, 0)) throw crowded()
+  }
+
+  /**
+   * Makes a change whose response may be large, such as a whole thread. Only a few such changes of a project run at the
+   * same time. @throws {ApiError} 503 before the change if the clients of the project leave too many responses unread.
+   */
+  async change<Result>(projectId: string, make: () => Promise<Result>): Promise<Result> {
+    const leave = await this.#largeChanges.enter(projectId)
+    try {
+      this.admitChange(projectId)
+      return await make()
+    } finally {
+      leave()
+    }
+  }
+
+  /** Returns the body of the response to a change, and counts its memory until the client has read it. */
+  changed(projectId: string, bytes: Buffer): ReadableStream<Uint8Array> {
+    return this.#stream(projectId, bytes, this.#chargeChange(projectId, bytes.length))
+  }
+
+  /** Counts the memory of a response to a change, even if the project then occupies more than its part. */
+  #chargeChange(projectId: string, bytes: number): () => void {
+    const releases = [this.#shares, this.#changed].map((one) => one.charge(projectId, bytes))
+    return () => {
+      for (const release of releases) release()
     }
   }
 
@@ -117,7 +163,7 @@ export class HeldAnswers {
         // A cancelled call may end only after the response was made. Its result then takes no memory.
         if (isOver) return true
         if (!must && held + part > maxBytes) return false
-        const one = must ? this.#shares.charge(projectId, part) : this.#holdIfFree(projectId, part)
+        const one = must ? this.#chargeChange(projectId, part) : this.#holdIfFree(projectId, part)
         if (one === null) return false
         releases.push(one)
         held += part

@@ -66,14 +66,16 @@ export function messageChangeRoutes(services: Services) {
  * Adds and removes the labels of a message. @throws {ApiError} 400 for an invalid change, 404 for an unknown message.
  */
 export async function changeLabels(
-  { pool, config }: Services,
+  { pool, config, answers }: Services,
   projectId: string,
   messageId: string,
   body: Static<typeof LabelChange>,
 ) {
   const change = readLabelChange(body)
   try {
-    const message = await updateLabels(pool, { projectId, messageId, ...change })
+    const message = await answers.change(projectId, () =>
+      updateLabels(pool, { projectId, messageId, ...change }),
+    )
     if (message === null) throw notFound('Message not found')
     return toWhole(message, config.answers)
   } catch (error) {

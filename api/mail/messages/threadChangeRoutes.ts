@@ -73,11 +73,13 @@ async function changeThreadLabels(
   body: Static<typeof LabelChange>,
 ) {
   const change = readLabelChange(body)
-  try {
-    const found = await updateThreadLabels(services.pool, { projectId, threadId, ...change })
-    if (!found) throw notFound('Thread not found')
-  } catch (error) {
-    throw error instanceof TooManyLabelsError ? tooManyLabels() : error
-  }
-  return readThread(services, { projectId, threadId, limit: THREAD_MESSAGES_DEFAULT })
+  return await services.answers.change(projectId, async () => {
+    try {
+      const found = await updateThreadLabels(services.pool, { projectId, threadId, ...change })
+      if (!found) throw notFound('Thread not found')
+    } catch (error) {
+      throw error instanceof TooManyLabelsError ? tooManyLabels() : error
+    }
+    return readThread(services, { projectId, threadId, limit: THREAD_MESSAGES_DEFAULT })
+  })
 }
