@@ -15,15 +15,17 @@ const PHRASE_MAX_CHARS = 90
 
 /** Matches a word for a mail, a notice, or a mailing list. */
 const NOTICE = anyOf(
-  String.raw`e-?mail|mails?(?!\p{L})|communication|rappels?(?!\p{L})|pryslyst|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|notifi[ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler|ling)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa|bwletin`,
+  String.raw`e-?mail|mails?(?!\p{L})|communication|rappels?(?!\p{L})|pryslyst|mail(?=voorkeur|einstellung|instelling|indstilling|inställning)|newsletter|not[iìí]f[iì][ck]|mejl|e-?post|e-?past|avisering|utskick|vars(?:el|ler|ling)|meldingen|berichten|courriel|correos?(?!\p{L})|correus?(?!\p{L})|sähköpost|ilmoitu|viestejä|tölvupóst|tilkynning|wiadomości|powiadom|upozorn|oznámen|értesítés|e-?posta|bildirim|ileti(?!ş)|e-?poruk|e-?pošt|obavijest|obavešten|obvestil|sporočil|laišk|el\. ?pašt|pranešim|paziņojum|vēstul|teavitus|kirj[au]|mezu|posta(?!\p{L})|jakinarazpen|njoftim|thông báo|e-?mel(?!\p{L})|pemberitahuan|abiso|barua pepe|arifa|bwletin`,
   String.raw`ειδοποι|μηνύμ|письм|писем|уведомлен|почт|рассылк|(?<!\p{L})лист(?:и|ів)(?!\p{L})|сповіщен|пошт|розсилк|имейл|имејл|извести|известува|съобщени|порак|порук|обавешт`,
   `メール|通知|邮件|郵件|메일|알림|رسائل|البريد|إشعارات|מייל|דוא|התראות|ایمیل|اعلان|ईमेल|सूचना|ইমেইল|বিজ্ঞপ্তি|อีเมล|แจ้งเตือน`,
+  String.raw`ծանուց|შეტყობინებ|bildiriş|хабарландыр|билдирүү|bildirishnoma|мэдэгдэл|огоҳ|апавяшч|kemennadenn|hysbysiad|fógra|(?<!\p{L})brath|kennisgewing|fráboðan|sciig|ogeysii|ìfitónilétí|sanarwa|izaziso|avis(?:u|os)(?!\p{L})|agahdar|ئاگادار|خبرتیا|اطلاع|ئۇقتۇرۇش|জাননী|સૂચના|ਸੂਚਨਾ|அறிவிப்ப|నోటిఫికేషన్|ಅಧಿಸೂಚನೆ|അറിയിപ്പ|දැනුම්|အသိပေးချက်|ការជូនដំណឹង|ການແຈ້ງເຕືອນ|ማሳወቂያ`,
   `novin(?:k|ek)|nieuwsbrief|nyhetsbrev|nyhedsbrev|uutiskirj|bülten|jaunum|(?:bolet[ií][nm]|bulletin|butllet)|ziņ(?:as|u)|maily|utskick|comunica[çc]|novedades|novidades|actualités|דיוור|новин|вести`,
 )
 
 /** Matches a word for settings or preferences. */
 const SETTING = anyOf(
   `preferen[csz]|preferin[tț]|preferènc|preferénc|preferênc|préférenc|einstellung|voorkeur|instelling|inställning|indstilling|innstilling|asetu[sk]|stillingu|ustawieni|nastaven|beállítás|setări|tercih|ayar(?:lar|ı)|postavk|nastavitv|nuostat|iestatījum|eelistus|hobespen|parapëlqim|cilësime|tùy chọn|cài đặt|pengaturan|keutamaan|tetapan|kagustuhan|mapendeleo|varslingsvalg|προτιμ|ρυθμίσ|настро(?:й|ек)|налаштув|поставк|подешавањ`,
+  `configurac|configuraci|config(?!\\p{L})|ajust[ea]|axust[ea]|paràm[eè]tre|paramètre|param[eé]tr|impost\\p{L}{1,4}ion|ezarpen|arventenn|gosodiad|socruithe|roghainn|ynstelling|astellung|(?<!\\p{L})stilling|agord|dejin|mipangilio|saituna|izilungiselelo|sozlama|mîheng|settings|կարգավոր|პარამეტრ|баптау|жөндөө|тохиргоо|танзим|көйлә|налад|ڕێکخستن|امستنې|ترتیبات|تەڭشەك|সেটিং|સેટિંગ|ਸੈਟਿੰਗ|அமைப்பு|సెట్టింగ్|అమరిక|ಸೆಟ್ಟಿಂಗ್|ക്രമീകരണ|සැකසුම්|ဆက်တင်|ការកំណត់|ການຕັ້ງຄ່າ|ቅንብር`,
   `設定|偏好|设置|(?<!재)설정|تفضيلات|إعدادات|העדפות|הגדרות|تنظیمات|प्राथमिकता|सेटिंग|পছন্দ|সেটিংস|การตั้งค่า`,
 )
 
@@ -36,6 +38,18 @@ const END = anyOf(
   `δεν θέλ|διακοπή|απενεργοπ|не хо[чт]|отключ|больше не|вимкн|більше не|не искам|спиране|спри(?:\\s|те)|изключ|не сакам|исклучи|не жел|искључи`,
   `受け取らない|[のを]停止|をオフ|不想再|关闭|關閉|停用|받지 ?않|끄기|해제|중단|لم أعد|لا أرغب|لا أريد|إيقاف|(?:איני|לא) רוצה|כיבוי|הפסק|نمی ?خواهم|خاموش|توقف|नहीं चाह|बंद कर|চাই না|বন্ধ|ไม่ต้องการ|(?<!เ)ปิด|หยุด`,
   `nepřej|už (?:od nás )?nech|slipp|geen zin|não pretend|no (?:desea|deseas)|(?:ne|plus) souhait|δεν επιθυμ|nevēlat|vairs ne|לא מעוניי`,
+)
+
+/** Matches a word for a subscription to mail. */
+const SUBSCRIBED = anyOf(
+  String.raw`subscri[cp]|subskri|suscripci|inscri[cç]|iscrizion|assinatura|abon+[aeio]|abonim|aboniment|prenumera|pretplat|předplat|predplat|odb[eě]r(?!\p{L}{3})|naročnin|tellimus|harpidetz|tilauk|áskrift|feliratkoz|berlangganan|langganan|abunə|abone|abunalyk|obuna|đăng ký`,
+  `подписк|підписк|падпіск|абонам|абонаме|претплат|обуна|жазыл|захиалг|συνδρομ|εγγραφ|բաժանորդ|გამოწერ|اشتراک|اشتراك|מינוי|מנוי|ngganan|सदस्यता|সাবস্ক্রি|সদস্যতা|சந்தா|చందా|ಚಂದಾ|വരിക്കാ|દાયક|購読|订阅|訂閱|구독`,
+)
+
+/** Matches a word that means to cancel something. */
+const CANCEL = anyOf(
+  String.raw`cancel|annul|anul|stornier|kündig|beend|beëindig|opseg|opzeg|stopze|atcel|atšauk|atsisak|nutrauk|otkaž|otkaz|zruš|zrušení|odhl[aá]s|lemond|megszünt|töröl|(?<!\p{L})peru|avbryt|avslut|afslut|opsig|säg upp|sag op|segja upp|tühista|lõpeta|zrezygn|rezygn|prekli[cč]|poništ|prekin|iptal|batal|huỷ|hủy|nuligi|ezeztatu|utzi|ukončit|ukončí|mbyll|canslo|cealaigh|lagħv|ləğv|bekor`,
+  `откаж|отказ|отмен|скасу|скасов|адмяні|прекрат|припин|поништ|прекин|токтот|тоқтат|цуцла|ακυρ|διακο|չեղ|გაუქმ|إلغاء|ألغ|لغو|منسوخ|לבטל|ביטול|בטל|रद्द|বাতিল|ரத்து|రద్దు|ರದ್ದು|റദ്ദ|રદ|ਰੱਦ|අවලංගු|ပယ်ဖျက်|បោះបង់|ຍົກເລີກ|ยกเลิก|解約|取り消|取消|취소|해지`,
 )
 
 /** Matches a request not to send something, such as `Don't send me review requests`. */
@@ -118,6 +132,7 @@ export const choosesMail = (text: string): boolean =>
   text.length <= PHRASE_MAX_CHARS &&
   (SEND_NOT.test(text) ||
     (NOTICE.test(text) && (SETTING.test(text) || END.test(text))) ||
+    (SUBSCRIBED.test(text) && CANCEL.test(text)) ||
     (REMOVE_ME.test(text) && LIST.test(text))) &&
   !PASSWORD.test(text) &&
   !VERIFY.test(text)
@@ -162,3 +177,12 @@ const SUBSCRIPTION = anyOf(
 /** Tells whether a text that names a sign-in may offer a subscription instead. @param text is in lower case. */
 export const subscribes = (text: string): boolean =>
   text.length <= PHRASE_MAX_CHARS && SUBSCRIPTION.test(text)
+
+/** Matches a word for a request that the reader has made. */
+const REQUEST = anyOf(
+  `request|anfrage|anforderung|demande|solicitud|solicita[cç]|sol·licitud|richiesta|verzoek|begäran|anmod|forespør|pyynt|żądani|prośb|žádost|žiadost|požadav|kérés|cerere|istek|talep|zahtjev|zahtev|eskaera|iarrtas|iarratas|pieprasījum|prašym|taotlus|beiðni|yêu cầu|permintaan`,
+  `αίτη|запрос|запит|искане|барање|захтев|リクエスト|要求|请求|請求|요청|طلب|בקש|درخواست|अनुरोध|অনুরোধ|คำขอ`,
+)
+
+/** Tells whether a text mentions a request that the reader has made. @param text is in lower case. */
+export const namesRequest = (text: string): boolean => REQUEST.test(text)

@@ -35,7 +35,8 @@ const isShortToken = (text: string): boolean =>
 const NAMED_TOKEN =
   /(?:[?&;#](?:[\w-]{0,20}[_-])?(?:token|secret|code|key|otp|ticket|sig|signature|pwauth|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
 /** Matches a long query value of any characters with a name for a secret. */
-const NAMED_SECRET = /[?&;#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}/i
+const NAMED_SECRET =
+  /[?&;#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}|[?&;#](?:verify|confirm|activate|reset|hash|signature)=(?=[^&#\s]{0,60}\d)(?=[^&#\s]{0,60}[a-z])[^&#\s]{8,}/i
 /**
  * Matches a secret part of a path: 24 or more letters and digits. After a word for an action, 12 letters and digits are
  * enough.

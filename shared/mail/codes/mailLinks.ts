@@ -4,6 +4,7 @@
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
+import { namesRequest } from './linkPhrases.ts'
 import { hasSecret, isGuide, urlParts } from './linkUrls.ts'
 import { explains, isVague, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
 
@@ -160,7 +161,14 @@ function purposeOf(
       byPath === 'verify' &&
       (!/confirm/i.test(path) || /\/confirm\?/i.test(path)) &&
       isSurerSubject)
-  const own = isSure ? byPath : (byText ?? (isNearSurer ? (near ?? bySubject) : byPath))
+  // In a mail about a new password, `Confirm this request` asks for a reset.
+  const confirmsReset =
+    bySubject === 'reset' &&
+    near === 'verify' &&
+    byPath === 'verify' &&
+    namesRequest(context()[0]?.toLowerCase() ?? '')
+  const byWords = confirmsReset ? bySubject : (near ?? bySubject)
+  const own = isSure ? byPath : (byText ?? (isNearSurer || confirmsReset ? byWords : byPath))
   // A link can confirm something only if its URL is unique to one recipient. A link such as https://bank.example/login
   // or https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'

@@ -101,6 +101,26 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf(text, 'Musika Hub Kupinda')).toEqual(['583027'])
   })
 
+  test.each([
+    [
+      'Galderak - Pasahitz berriz aktibatu',
+      'Alternatiba moduan, hurrengo kodea emandako eremuan idatzi.\n\nCode: t7w2hc5z\n\nPasahitz aldaketa eskatu ez baduzu, alde batera utzi.',
+      't7w2hc5z',
+    ],
+    [
+      'DevDays 2026 - вашият VIP код',
+      'Здравейте Иван,\n\nКодът ви е: K7QX2M9A. Моля, въведете кода си.\n\nПоздрави',
+      'K7QX2M9A',
+    ],
+    [
+      'Do chód rochtana',
+      'Is féidir do chód rochtana a fháil thíos: NLI-7F3K-92QX\n\nLeabharlann Náisiúnta',
+      'NLI-7F3K-92QX',
+    ],
+  ])('a code is found in a Basque, a Bulgarian and an Irish mail: %s', (subject, text, code) => {
+    expect(valuesOf(text, subject)).toEqual([code])
+  })
+
   test('a code of letters and digits that is alone below a sentence is found in a Georgian mail', () => {
     const text = 'გადაამოწმეთ თქვენი ელფოსტის მისამართი შემდეგი კოდის შეყვანით\n\nT4hV9qLe\n'
     expect(valuesOf(text, 'ელფოსტის გადამოწმება')).toEqual(['T4hV9qLe'])

@@ -288,3 +288,52 @@ test('a link that resets the address of a mailbox does not count as a link that 
   const [link] = findLinks({ subject: 'Your new mail address', text: '', html })
   expect(link).toMatchObject({ href, sensitive: false })
 })
+
+test.each([
+  ['unsubscribe', 'Hadia iha ne’e: https://a.example/admin/account/#tab-notifications', 'Redasaun'],
+  [
+    'unsubscribe',
+    `Да откажете претплату, кликните на линк испод:\n\nhttps://a.example/a?token=${TOKEN}`,
+    '',
+  ],
+  [
+    'unsubscribe',
+    `Abonementu varat atcelt jebkurā laikā, noklikšķinot šeit:\n\nhttps://a.example/a?token=${TOKEN}`,
+    '',
+  ],
+  ['reset', `Lean ris a’ cheangal seo:\n\nhttps://a.example/lostpass?verify=${TOKEN}`, ''],
+  [
+    'reset',
+    `Please confirm this request:\nhttps://a.example/index.php?confirm=${TOKEN}`,
+    'Your new password',
+  ],
+] as const)(
+  'a link without words of its own has the purpose `%s`: %s',
+  (purpose, text, subject) => {
+    expect(purposeOf('', { text, subject })).toEqual([purpose])
+  },
+)
+
+test.each([
+  ['verify', 'https://a.example/account?verify=812!Vt6Qz0bXr9Kc', 'Confirm Email Address'],
+  ['sign-in', 'https://a.example/login/link?user=p&expires=1796040000&hash=Xk9%2Bq2TbW', 'உள்நுழைக'],
+  [
+    'other',
+    `https://a.example/verification-requested?token=${TOKEN}`,
+    'Request a new verification',
+  ],
+  ['other', `https://a.example/verification-requested?token=${TOKEN}`, 'Begär ny verifiering'],
+])('a link has the purpose `%s` by its address and its words: %s %s', (purpose, href, words) => {
+  expect(purposeOf(`<a href="${href}">${words}</a>`)).toEqual([purpose as 'other'])
+})
+
+test.each([
+  ['Սեղմիր այստեղ', 'ծանուցումների կարգավորումները փոխելու համար'],
+  ['Incarca inoghe', 'pro mudare sas impostatziones de notìfica tuas'],
+])(
+  'a link that says only `%s` has the purpose `unsubscribe` before words about mail settings',
+  (words, after) => {
+    const html = `<p><a href="https://a.example/user/edit">${words}</a> ${after}</p>`
+    expect(purposeOf(html)).toEqual(['unsubscribe'])
+  },
+)
