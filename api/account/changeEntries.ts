@@ -43,7 +43,7 @@ export function settingActionOf({ method, path }: Route): string | null {
 }
 
 /** Describes the object of a change, and a detail about it. */
-export type Made = { subject: string; detail?: string }
+type Made = { subject: string; detail?: string }
 
 /**
  * Reads the id of a new object from the response for the audit log, because the request that creates the object does
