@@ -74,7 +74,7 @@ describe('the most specific email rule decides whether an address is allowed', (
     )
   })
 
-  test('an email rule for a domain does not apply to subdomains or to longer domain names', () => {
+  test('an email rule for a domain does not apply to its subdomains, or to domains whose names only contain the domain’s name', () => {
     const blocked = rules('BLOCK SEND *@shop.example')
     for (const address of ['ada@eu.shop.example', 'ada@myshop.example', 'ada@shop.example.org'])
       expect(isAllowed(blocked, 'SEND', address)).toBe(true)
@@ -115,7 +115,7 @@ describe('before its sender is authenticated, a message is refused if an email r
     expect(refused(other, ADA, ['bob@shop.example'])).toBe(true)
   })
 
-  test('if there is an allow list, a message is refused if the list lacks one of its authors, unless the message is a genuine bounce of a sent mail', () => {
+  test('with an allow list, a message is refused if one of its authors is not on the list, except a genuine bounce of a sent mail', () => {
     const list = rules(allow(ADA))
     expect(refused(list, SPAM, [ADA])).toBe(false)
     for (const from of [[SPAM], [ADA, SPAM]]) {
@@ -159,7 +159,7 @@ describe('after the authentication of its sender, a message is stored only if th
     expect(admitted(list, 'bob@b.example', { isAligned: true })).toBe('discard')
   })
 
-  test('if an inbox has an allow list, the service keeps only the facts of a genuine bounce, unless the list contains the authenticated author of the bounce', () => {
+  test('with an allow list, a genuine bounce is stored without the text of its sender, unless the list contains its authenticated author', () => {
     const list = rules(allow(ADA))
     for (const from of [ADA, 'bob@b.example'])
       expect(admitted(list, from, { isProvenBounce: true, isUnsure: true })).toBe('reduce')

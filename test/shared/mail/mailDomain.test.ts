@@ -24,7 +24,7 @@ test('a mail domain needs DNS records for ownership, MX, DKIM, SPF and DMARC', (
   ])
 })
 
-test('the check of a mail domain compares only the significant part of each DNS record', () => {
+test('the check of a mail domain ignores differences in DNS records that have no effect, such as blanks and additional records', () => {
   const cases: [string, string[], string][] = [
     ['ownership', [], 'missing'],
     ['ownership', ['purser-verification=abcd', 'other'], 'mismatch'],
@@ -57,7 +57,7 @@ test('the check of a mail domain compares only the significant part of each DNS 
   }
 })
 
-test('only required DNS records decide about a mail domain; if a query gets no answer and no record is missing, the verdict is unknown', () => {
+test('the verdict on a mail domain depends only on required DNS records, and is unknown if none is missing but a query gets no answer', () => {
   const ok = { status: 'ok', detail: '' } as const
   const missing = { status: 'missing', detail: '' } as const
   const all: Findings = { ownership: ok, mx: ok, dkim: ok, spf: missing, dmarc: missing }

@@ -12,7 +12,7 @@ const readText = (text: string) =>
 const read = (...lines: string[]) => readText(calendar(...lines))[0]
 
 describe('the service reads lines of a calendar file even if the sender folded or escaped the lines wrongly', () => {
-  test('a line break that the sender did not escape becomes a line break of the text', () => {
+  test('a line break that the sender did not escape becomes a line break in the value of the property', () => {
     const event = read(START, 'DESCRIPTION:Dear all', '', 'we meet at noon.', 'LOCATION:Room 1')
     expect(event).toMatchObject({ description: 'Dear all\nwe meet at noon.', location: 'Room 1' })
   })

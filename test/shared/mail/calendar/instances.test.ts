@@ -246,7 +246,7 @@ describe('the length of an event comes from DTEND or DURATION', () => {
   })
 })
 
-describe('each time in a calendar property keeps its time zone', () => {
+describe('each time in a calendar property is read with its time zone', () => {
   const zones = (line: string) => {
     const { calendar, event } = read(line)
     return timesOf(event.getFirstProperty('rdate'), definitionsOf(calendar)).map(
@@ -282,7 +282,7 @@ test('an event counts as recurring if it has a recurrence rule or added times (R
   expect(recurs(read('DTSTART:20260302T100000Z').event)).toBe(false)
 })
 
-test('an event counts as recurring too often if it recurs every hour, minute or second', () => {
+test('an event that repeats every hour or more often counts as recurring too often to list its instances', () => {
   const often = (line: string) => isTooOften(read(line).event)
   const hours = Array.from({ length: 24 }, (_, hour) => hour).join()
   expect(often(`RRULE:FREQ=DAILY;BYHOUR=${hours}`)).toBe(true)
@@ -349,11 +349,11 @@ describe('the service stores only the calendar lines that define the instances o
     expect([short.length, short[0]!.startMs]).toEqual([100, ms('2026-01-01T08:00:00')])
   })
 
-  test('the calendar lines that the service stores do not contain the event’s texts', () => {
+  test('the calendar lines that the service stores contain neither the title nor other texts of the event', () => {
     expect(source(...series, 'SUMMARY:Tide tables')).not.toContain('Tide')
   })
 
-  test('the calendar lines that the service stores define a time zone only if the event names it and its name is unknown', () => {
+  test('the calendar lines that the service stores define a time zone only if the event uses it and its TZID is no IANA name', () => {
     const zone = (...lines: string[]) => ['BEGIN:VTIMEZONE', ...lines, ...ZONE.slice(2)]
     const text = [
       'BEGIN:VCALENDAR',
@@ -389,8 +389,8 @@ describe('the service stores only the calendar lines that define the instances o
     const added = 'RDATE:20260302T100000Z'
     const start = ['DTSTART:20260302T100000Z', ...Array(4_000).fill(added)]
     const room = 100_000 - source(...start)!.length
-    // The last line gets a long parameter that fills the text exactly up to the limit of 100,000 characters, because a
-    // whole additional line would be too long.
+    // The last RDATE line gets a long parameter, because a whole additional line would not end exactly at the limit of
+    // 100,000 characters.
     const filled = (length: number) => added.replace(':', `;X-A=${'x'.repeat(length - 5)}:`)
     const lineLength = added.length + 2
     const lines = [...start, ...Array(Math.floor(room / lineLength) - 2).fill(added)]

@@ -68,7 +68,7 @@ test('a meeting from Outlook is read with its Windows time zone, its attendees‚Ä
   ])
 })
 
-test('a recurring Outlook event with a time zone of its own lacks the excluded day and has the moved instance', async () => {
+test('a recurring Outlook event in a custom time zone is read without its excluded day and with its rescheduled instance', async () => {
   const [series, moved] = await layout('outlookSeries')
   expect(series!.start).toEqual({
     at: '2030-03-04T04:00:00.000Z',
@@ -372,8 +372,8 @@ print(json.dumps(calendar.to_ical().decode()))`
       expect(invite).toMatchObject({
         uid: 'python@example.com',
         summary: 'Schl√ºssel, "drei"; viele',
-        // The Python library icalendar writes only the short name of the time zone, so the service reads CET as the
-        // time zone.
+        // The Python library icalendar writes only the abbreviation of the time zone, so the service reads the name
+        // CET.
         start: { at: '2030-03-18T09:00:00.000Z', zone: 'CET' },
         recurrence: {
           next: [

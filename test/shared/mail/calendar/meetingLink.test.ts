@@ -10,7 +10,7 @@ describe('if a calendar field contains only a link, this link is the meeting lin
     expect(meetingLink([' https://rooms.example/7 '], [ROOM])).toBe('https://rooms.example/7')
   })
 
-  test('a calendar field is skipped if it is empty or is no https URL', () => {
+  test('a calendar field that is empty or no https URL is not the meeting link, so the service checks the next field', () => {
     const other = 'https://rooms.example/8'
     for (const given of ['', 'Room 7', 'http://rooms.example/7', 'javascript:alert(1)']) {
       expect(meetingLink([given, other], [])).toBe(other)
@@ -18,7 +18,7 @@ describe('if a calendar field contains only a link, this link is the meeting lin
     }
   })
 
-  test('a calendar field that contains only a link is preferred to later fields and to links inside texts', () => {
+  test('a calendar field that contains only a link is preferred to the fields after it and to links inside texts', () => {
     expect(meetingLink(['https://a.example/', 'https://b.example/'], [ROOM])).toBe(
       'https://a.example/',
     )
@@ -70,7 +70,7 @@ describe('a link inside a calendar text is the meeting link if it leads to a kno
     }
   })
 
-  test('a meeting link is found even after other links, and the first text that contains a meeting link decides', () => {
+  test('the meeting link is found even after other links, and comes from the first text that contains a meeting link', () => {
     expect(inText('https://a.example/ and', `see ${ROOM}`, 'https://zoom.us/j/1')).toBe(ROOM)
     expect(inText(`https://a.example/ ${ROOM}`)).toBe(ROOM)
   })

@@ -50,7 +50,7 @@ describe('a message whose organizer is authenticated updates an event, unless th
     expect(effect(null, LATER, { series: CANCELLED })).toBe('new')
   })
 
-  test('a message about an instance takes effect if its recurring event exists, or if only an unauthenticated sender cancelled this event', () => {
+  test('an older message about an instance takes effect unless the authenticated organizer cancelled its recurring event', () => {
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isCancelled: false } })).toBe('new')
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isProven: false } })).toBe('new')
   })

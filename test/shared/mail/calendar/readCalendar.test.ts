@@ -164,7 +164,7 @@ test('an instance of a recurring event is identified by its original start', () 
   expect(read().recurrenceId).toBeNull()
 })
 
-describe('the service cleans the text fields of an event when it reads them', () => {
+describe('the service reads the text fields of an event without outer blanks, NUL characters and unusual line ends', () => {
   test('an empty text field of an event counts as absent', () => {
     expect(read()).toMatchObject({ summary: '', description: '', location: null, comment: null })
     expect(read('LOCATION: ', 'COMMENT: ')).toMatchObject({ location: null, comment: null })
@@ -286,14 +286,14 @@ describe('the recurrence of an event shows its rule and its next starts', () => 
     expect(late.recurrence!.next.at(-1)).toBe('2030-03-06T10:00:00.000Z')
   })
 
-  test('if an event has only added times and no recurrence rule, the rule in its recurrence is an empty text', () => {
+  test('if an event has added times (RDATE) but no recurrence rule, its recurrence lists the starts with an empty rule', () => {
     expect(read('RDATE:20260303T100000Z').recurrence).toEqual({
       rule: '',
       next: ['2026-03-02T10:00:00.000Z', '2026-03-03T10:00:00.000Z'],
     })
   })
 
-  test('the recurrence of an event lists no starts if the event recurs too often', () => {
+  test('the recurrence of an event lists no starts if the event repeats every hour or more often', () => {
     const { recurrence, source } = read('RRULE:FREQ=HOURLY')
     expect([recurrence, source]).toEqual([{ rule: 'FREQ=HOURLY', next: [] }, null])
   })

@@ -45,8 +45,8 @@ const lines = (name: string, given: Partial<WrittenEvent>) =>
   request(given).filter((line) => line.startsWith(name))
 
 /**
- * Holds a text with line ends and other control characters. The constant `PLAIN` holds the text that other calendar
- * programs should read.
+ * Holds a text with all kinds of line ends and control characters. The constant `PLAIN` holds what another calendar
+ * program should read from this text.
  */
 const MIXED = 'a\r\nb\rc\u2028d\u2029e\u0085f\tg\0\v\u007fh'
 const PLAIN = 'a\nb\nc\nd\ne\nf\tgh'
@@ -220,7 +220,7 @@ describe('a reply to an invitation contains the answer of one attendee', () => {
   })
 })
 
-test('the service can write a time zone only if the time zone library defines it', () => {
+test('the service accepts a time zone for a calendar file only if its time zone library defines the zone', () => {
   expect(isWritableZone('Europe/Berlin')).toBe(true)
   expect(isWritableZone('Europe/Atlantis')).toBe(false)
 })

@@ -165,7 +165,7 @@ describe('a word of letters and digits may be a one-time code', () => {
     expect(valuesOf('4829 1305')).toEqual(['48291305'])
   })
 
-  test('a one-time code in groups may contain a word, or end with one capital letter', () => {
+  test('a one-time code of groups that dashes join may contain a word, or end with one capital letter', () => {
     expect(valuesOf('atlas-7f41-drop')).toEqual(['atlas-7f41-drop'])
     expect(valuesOf('h7-drak-52')).toEqual(['h7-drak-52'])
     expect(valuesOf('MX-40718-Q')).toEqual(['MX-40718-Q'])
@@ -182,7 +182,7 @@ describe('a word of letters and digits may be a one-time code', () => {
     expect(traits('A1B2')).toEqual([])
   })
 
-  test('a candidate for a one-time code with small letters is weak, and in mixed case it needs at least five characters and a digit', () => {
+  test('a candidate for a one-time code with small letters is marked as weak, and in mixed case must have five characters and a digit', () => {
     expect(traits('a1b2')).toEqual(['isWeak'])
     expect(valuesOf('kT4wZq')).toEqual(['kT4wZq'])
     expect(valuesOf('Kodenya: kT4wZ')).toEqual(['kT4wZ'])
@@ -196,7 +196,7 @@ describe('a word of letters and digits may be a one-time code', () => {
     expect(valuesOf('Use Tb4XgQ9zLwY2 now')).toEqual([])
   })
 
-  test('a candidate for a one-time code that looks like a voucher or an issue number is marked as such a number', () => {
+  test('a candidate for a one-time code is marked as weak if it looks like a voucher, and as a key if it looks like an issue number', () => {
     expect(traits('WELCOME15')).toEqual(['isWeak'])
     expect(traits('OPS-4821')).toEqual(['isKey'])
     expect(valuesOf('ABC-4821')).toEqual(['ABC-4821'])

@@ -178,7 +178,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('We mended faults, but send no code:\n1. CVE-2025-20881')).toEqual([])
   })
 
-  test('a list of long backup codes is found; two long words, a list of hashes, or words of unequal length are not such a list', () => {
+  test('each code in a list of long backup codes is found, but none in a list of two words, of hashes, or of words of unequal length', () => {
     const codes = ['09a81f8dd993dc59', 'fa750b9d03637250', '6866ed166bcd5744']
     const list = codes.join('\n')
     expect(valuesOf(`Use one of the following backup codes to log in:\n\n${list}`)).toEqual(codes)
@@ -201,7 +201,7 @@ describe('the service finds one-time codes in a mail', () => {
     ).toEqual([])
   })
 
-  test('each code of a list of backup codes on one line is found, and a telephone number is no such list', () => {
+  test('each code of a list of backup codes on one line is found, but the groups of a telephone number are not', () => {
     const codes = ['4F9A-71CE', 'B208-6D3F', '9E51-0A7B']
     expect(valuesOf(`Your backup codes:\n${codes.join(' ')}`).toSorted()).toEqual(codes.toSorted())
     expect(valuesOf('Your backup codes come by post.\nCall 0800 1234 5678')).toEqual([])
@@ -294,7 +294,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('Enter the code below.\n\nPIN: CA-D5-26-FF')).toEqual(['CA-D5-26-FF'])
   })
 
-  test('in a Bulgarian mail, an activation code is found after the word for activation and a verb', () => {
+  test('in a Bulgarian mail, an activation code is found after the phrase for "your activation code is"', () => {
     expect(valuesOf('Вашият код за активиране е 7H4K-Q2MD.')).toEqual(['7H4K-Q2MD'])
   })
 
@@ -393,7 +393,7 @@ describe('the service finds one-time codes in a mail', () => {
   })
 })
 
-describe('the service finds the codes of mails that were written after the first extraction rules', () => {
+describe('the service finds the codes of mails that were written after the first version of the extraction rules', () => {
   test.each(LATER)(
     'in the later test mail with the subject "%s", all codes are found',
     (subject, text, codes) => expect(valuesOf(text, subject)).toEqual(codes),

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { purposeOfText } from '../../../../shared/mail/codes/linkWords.ts'
 
-/** Names the purpose that the phrases announce, for each column of the file linkPhrases.txt. */
+/** Names, for each column of the file linkPhrases.txt, the purpose of the phrases in this column. */
 const PURPOSES = [
   ...['unsubscribe', 'unsubscribe', 'unsubscribe'],
   ...['verify', 'sign-in', 'sign-in', 'reset'],
@@ -74,7 +74,7 @@ test('two words that are far from each other do not together give a link its pur
   expect(purposeOfText(far(18))).toBeUndefined()
 })
 
-test('a link about a password has the purpose `reset`, and a link about a confirmation `verify`, even if its text also mentions mail settings', () => {
+test('a link about a password has the purpose `reset`, and a link about a confirmation has `verify`, even if the link also mentions mail settings', () => {
   expect(purposeOfText('Neues Passwort für die Einstellungen deiner Mail')).toBe('reset')
   expect(purposeOfText('Bestätige die Einstellungen deiner Mail')).toBe('verify')
 })

@@ -56,7 +56,7 @@ test.each([
   expect(purposeOf(html)).toEqual(['other'])
 })
 
-test('if the path of a sign-in link mentions a later confirmation, the mail’s subject decides the link’s purpose', () => {
+test('if the path of a sign-in link also says confirm, the mail’s subject decides the link’s purpose', () => {
   const html = `<a href="https://a.example/login/confirm?id=${TOKEN}">Continue</a>`
   expect(purposeOf(html, { subject: 'Confirm your e-mail address' })).toEqual(['verify'])
   expect(purposeOf(html, { subject: 'Your link' })).toEqual(['sign-in'])
@@ -64,7 +64,7 @@ test('if the path of a sign-in link mentions a later confirmation, the mail’s 
   expect(purposeOf(reset, { subject: 'Confirm your e-mail address' })).toEqual(['reset'])
 })
 
-test('a link whose path only says verify has the purpose `sign-in` if the words before it and the subject announce a sign-in', () => {
+test('a link whose path says only verify or confirm has the purpose `sign-in` if the words before it and the subject announce a sign-in', () => {
   const linkTo = (path: string) => `https://a.example/${path}?token=${TOKEN}`
   const html = (path: string) =>
     `<p>Log in with this link:</p><a href="${linkTo(path)}">${linkTo(path)}</a>`
@@ -74,7 +74,7 @@ test('a link whose path only says verify has the purpose `sign-in` if the words 
   expect(purposeOf(html('confirm-email'), { subject: 'Your login link' })).toEqual(['verify'])
 })
 
-test('a bare link with the path verify has the purpose `sign-in` if only the subject of the mail names a purpose, namely a sign-in', () => {
+test('a bare link with the path verify has the purpose `sign-in` if the subject announces a sign-in and no words name another purpose', () => {
   const link = `https://a.example/auth/verify?token=${TOKEN}`
   const html = (words: string) => `<p>${words}</p><a href="${link}">${link}</a>`
   const subject = 'Your login link'

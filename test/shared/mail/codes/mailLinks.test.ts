@@ -60,7 +60,7 @@ test('a bare URL in HTML counts as a link, but a URL that a link shows as its te
   ])
 })
 
-test('a short token in a link’s path makes the link personal if an action or a slash follows at the end of the path', () => {
+test('a short token in a link’s path makes the link personal if an action such as edit, or a slash, follows the token', () => {
   const purpose = (url: string) => findLinks({ subject: '', text: url, html: null })[0]?.purpose
   expect(purpose('https://ask.example/password_resets/Rk27bTq9/edit')).toBe('reset')
   expect(purpose('https://news.example/api/subscribers/9f20ab/confirm')).toBe('verify')
@@ -136,7 +136,7 @@ describe('the words beside a link decide its purpose if its own words do not', (
     expect(purposeOfBare(`Read more. Reset your password: ${personal('/go')}`)).toBe('reset')
   })
 
-  test('if a bare URL has a line of its own, an earlier sentence of the last paragraph may decide its purpose', () => {
+  test('if a bare URL is alone on its line, any sentence of the paragraph above may decide the link’s purpose', () => {
     const paragraph =
       'To confirm your email address, use the link\nbelow. You can then see\nyour reports.'
     expect(purposeOfBare(`${paragraph}\n\n${personal('/go')}`)).toBe('verify')
@@ -151,7 +151,7 @@ describe('the words beside a link decide its purpose if its own words do not', (
   })
 })
 
-describe('the words after a link in HTML may show that it ends mail (unsubscribes the reader)', () => {
+describe('the words after a link in HTML may show that the link unsubscribes the reader', () => {
   const here = anchor(personal('/go'), 'here')
 
   test.each([
@@ -234,7 +234,7 @@ describe('the subject of a mail decides the purpose of a link that shows no purp
     expect(purposeOf(anchor(personal('/go'), 'Read the news'), 'Verify your email')).toBe('other')
   })
 
-  test('a bare link whose path says verification has the purpose `reset` if only the subject names a purpose, namely a reset', () => {
+  test('a bare link with the path verification has the purpose `reset` if the subject announces a reset and no words name another purpose', () => {
     const link = personal('/index.php/verification')
     const mail = (words: string, subject: string) => purposeOfBare(`${words} ${link}`, subject)
     expect(mail('Or open this address:', 'Reset your password')).toBe('reset')

@@ -52,7 +52,7 @@ describe('the service recognises a bounce address by its tag, and refuses a wron
     }
   })
 
-  test('the tag of a bounce address is made with the first key, and is recognised with any of the keys', () => {
+  test('the tag of a bounce address is made with the first configured key, and is recognised with any configured key', () => {
     expect(isTagOf(TAG, key(2), COPY)).toBe(false)
     expect(isTagOf(TAG, [...key(2), ...KEYS], COPY)).toBe(true)
     expect(isTagOf(TAG, [], COPY)).toBe(false)

@@ -88,7 +88,7 @@ test('a mail with HTML is composed of a text part and an HTML part', async () =>
   expect(await composed()).not.toContain('multipart')
 })
 
-describe('the header of a composed mail contains the given fields, and a text cannot add another field', () => {
+describe('the header of a composed mail contains the given fields, and no text of the caller can add another field', () => {
   test('the header of a reply names the answered message and the earlier messages of the thread', async () => {
     const ids = ['<a@a.example>', '<"b c"@a.example>']
     expect(await field('In-Reply-To', { inReplyTo: ids.slice(0, 1) })).toEqual(['<a@a.example>'])

@@ -66,7 +66,7 @@ describe('an extra header field is refused if its name is forbidden, too long or
     )
   })
 
-  test('if the field unsubscribe is set, a caller may not add List-Unsubscribe or List-Unsubscribe-Post', () => {
+  test('if a send request sets unsubscribe, its extra header fields may not include List-Unsubscribe or List-Unsubscribe-Post', () => {
     for (const name of ['List-Unsubscribe', 'list-unsubscribe-post']) {
       expect(fault({ [name]: 'v' }, true)).toBe(`headers.${name} must not stand beside unsubscribe`)
       expect(fault({ [name]: 'v' })).toBeNull()

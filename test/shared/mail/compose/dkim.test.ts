@@ -92,7 +92,7 @@ test('several DKIM keys sign one message, and each signature is valid by itself'
   expect(dkimSign(message('x'), []).equals(message('x'))).toBe(true)
 })
 
-test('the lines of a DKIM signature have less than 120 characters, and signing changes nothing else in the message', () => {
+test('even for a long domain, the lines of a DKIM signature have less than 120 characters, and the signed message stays unchanged', () => {
   const original = message('x\r\n')
   const signed = dkimSign(original, [{ ...SIGNER, domain: `${'x'.repeat(60)}.mail.test` }])
   expect(signed.subarray(-original.length).equals(original)).toBe(true)
@@ -120,7 +120,7 @@ test('a message without a body is signed like a message with an empty body', asy
   expect(await verdicts(Buffer.from(`${signed}\r\n`, 'latin1'))).toEqual(['pass'])
 })
 
-test('no line of a DKIM signature is longer than 78 characters, and the list of signed fields does not end with a colon', () => {
+test('a DKIM signature is folded into lines of at most 78 characters, and its list of signed fields still ends with a field name', () => {
   const signed = dkimSign(message('x\r\n'), [SIGNER]).toString('latin1')
   const field = signed.slice(0, signed.indexOf('\r\nFrom:'))
   for (const line of field.split('\r\n')) expect(line.length).toBeLessThanOrEqual(78)

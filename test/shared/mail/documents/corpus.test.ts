@@ -1,7 +1,7 @@
 /**
  * Reads documents that real programs made, and compares the extracted text with the text that a person would expect.
- * The author of the documents in `strangers/` had not seen the code. The file MADE.md names the programs that made the
- * documents.
+ * The documents in `strangers/` come from an author who had not seen the code of this service. In the same folder, the
+ * file MADE.md names the program that made each document.
  */
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'

@@ -4,7 +4,7 @@ import { readCsv } from '../../../../shared/mail/documents/csvText.ts'
 
 const textOf = (csv: string): string => readCsv(Buffer.from(csv)).text
 
-describe('the text of a CSV file has its rows as lines and its cells between tabs', () => {
+describe('the text of a CSV file has its rows as lines and tabs between the cells', () => {
   test('the text of a CSV file has a line for each row and a tab between two cells', () => {
     expect(textOf('a,b\nc,d\n')).toBe('a\tb\nc\td')
     expect(textOf('a,b\r\nc,d')).toBe('a\tb\nc\td')

@@ -120,7 +120,7 @@ describe('the media type, the name and the bytes of a file decide whether it is 
   )
 })
 
-describe('the service recognises a file without text by the bytes of the file', () => {
+describe('the bytes of a file decide whether the service treats it as a file without text', () => {
   test('an empty file has no text', () => {
     expect(kind('')).toBeNull()
   })

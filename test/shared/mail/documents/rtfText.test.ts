@@ -128,7 +128,7 @@ describe('a letter of an RTF file that is not ASCII is decoded from its code pag
   })
 })
 
-describe('each group of an RTF file is read, omitted or skipped by its control word', () => {
+describe('the control word of an RTF group decides whether its words are read, and whether the result reports omitted words', () => {
   test('an RTF group with fonts, styles or facts about the file is not read as text', () => {
     expect(seen('{\\fonttbl Arial;}{\\stylesheet Normal;}{\\info{\\title x}}{\\pict 00}a')).toEqual(
       ['a'],
@@ -154,7 +154,8 @@ describe('each group of an RTF file is read, omitted or skipped by its control w
   })
 
   test('RTF groups with properties may be nested up to 1,000 levels', () => {
-    // The outermost group of the RTF file counts as the first level.
+    // The whole RTF file is the outermost group and the first level, so the test opens one group fewer than the tested
+    // number of levels.
     const nested = (levels: number) =>
       seen(`${'{'.repeat(levels - 2)}{\\v no}a${'}'.repeat(levels - 2)}b`)
     expect(nested(1_000)).toEqual(['ab', 'hidden-text'])
@@ -169,7 +170,7 @@ describe('each group of an RTF file is read, omitted or skipped by its control w
 describe('the extracted text of an RTF file leaves out words that a person does not see', () => {
   const TABLE = '{\\colortbl;\\red255\\green255\\blue255;\\red1\\green2\\blue3;}'
 
-  test('words of an RTF file are hidden or deleted until the property ends', () => {
+  test('words of an RTF file are omitted until the control word that hides or deletes them is switched off', () => {
     expect(seen('\\v no\\v0 a')).toEqual(['a', 'hidden-text'])
     expect(seen('\\v1 no\\v0 a')).toEqual(['a', 'hidden-text'])
     expect(seen('\\deleted no\\deleted0 a')).toEqual(['a', 'deleted-text'])
@@ -201,7 +202,7 @@ describe('the extracted text of an RTF file leaves out words that a person does 
     expect(seen(`${TABLE}\\cf9 a`)).toEqual(['a'])
   })
 
-  test('a colour in an RTF file has three components, and each component may be missing', () => {
+  test('a colour in an RTF file has three components, and a missing component counts as 0', () => {
     const white = (colour: string) => seen(`{\\colortbl;${colour};}\\cf1 a`)
     expect(white('\\red255\\green255')).toEqual(['a'])
     expect(white('\\green255\\blue255')).toEqual(['a'])

@@ -242,7 +242,7 @@ describe('a Postmark webhook about a bounce or a complaint becomes a report abou
       ])
   })
 
-  test('the report of a Postmark bounce has the details, or else the description, on one line of at most 400 characters', () => {
+  test('the report of a Postmark bounce has the text of Details, or else of Description, on one line of at most 400 characters', () => {
     const detail = (changes: Record<string, unknown>) => report(changes).detail
     expect(detail({ Details: ' 550\r\n no  such user ' })).toBe('550 no such user')
     expect(detail({ Details: '' })).toBe('The server refused')
@@ -277,7 +277,7 @@ describe('a Postmark webhook about a bounce or a complaint becomes a report abou
   })
 })
 
-test('a Postmark webhook must be JSON, and JSON other than an object counts as a mail without text', () => {
+test('a Postmark webhook is refused if its body is not JSON, or if the JSON is no object and therefore contains no mail', () => {
   expect(faultOf(() => readPostmark('{'))).toEqual([400, 'The body must be valid JSON'])
   for (const json of ['null', '7', '[]'])
     expect(faultOf(() => readPostmark(json))?.[1]).toStartWith('RawEmail: must be set')

@@ -136,7 +136,7 @@ describe('a mail over HTTP is refused if its envelope is malformed', () => {
   })
 })
 
-test('each domain gets a different inbound secret, and the id of a mail request depends only on its key and signature', () => {
+test('the inbound secret of a domain depends on the domain, and the id of a mail request depends on its key and its signature', () => {
   const [one, other] = [domainSecret(SECRET, 'a.example'), domainSecret(SECRET, 'b.example')]
   expect(one).toHaveLength(32)
   expect(Buffer.from(one).equals(other)).toBe(false)

@@ -126,7 +126,7 @@ describe('an SNS message is refused if its signature is wrong', () => {
     expect(prove(signed('1', { digest: 'RSA-SHA256' }))).toBe(wrong)
   })
 
-  test('the signature of an SNS message is invalid for another message, or if it was made with a foreign key', () => {
+  test('the signature of an SNS message is invalid if the message was changed, or if somebody else’s key made the signature', () => {
     const wrong = 'Signature: does not fit the message'
     expect(prove({ ...signed('2'), signedText: `${message.signedText} ` })).toBe(wrong)
     expect(prove({ ...signed('2'), signature: '' })).toBe(wrong)

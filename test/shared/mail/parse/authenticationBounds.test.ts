@@ -90,7 +90,7 @@ test.each([
   expect(countFields(Buffer.from(text)).get('from') ?? 0).toBe(count),
 )
 
-test('for each randomly generated header that may be authenticated, both mail parsers find the same From and Subject fields', async () => {
+test('for each randomly generated header that authentication may read, the libraries mailauth and postal-mime find the same From and Subject fields', async () => {
   const pieces = ['From', 'Subject', ':', ': a@b.test', '\r\n', '\n', '\r', ' ', '\t', '\v', '\0']
   pieces.push('\xa0', '\xef\xbb\xbf', '\x85', 'x', '\r\n\r\n', '\n\n')
   let seed = 7

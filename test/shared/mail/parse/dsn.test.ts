@@ -43,7 +43,7 @@ test('the recipient, status and diagnostic text of a bounce report are read (RFC
   expect(crlf?.recipients[0]?.addresses).toEqual(['ada@example.com'])
 })
 
-test('a forwarded recipient has two addresses, a delay has the action `delayed`, and a report of success is no bounce', async () => {
+test('a bounce report may name two addresses of a forwarded recipient, or report a delay, whereas a report of success is no bounce', async () => {
   const forwarded = { ...OF, final: 'ada@home.test', original: OF.recipient }
   expect((await read(standardBounce(forwarded)))?.recipients[0]?.addresses).toEqual([
     'ada@example.com',

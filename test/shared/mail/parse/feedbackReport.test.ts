@@ -38,13 +38,13 @@ describe('a complaint is recognised by its part message/feedback-report', () => 
     },
   )
 
-  test('a message is not a complaint if its feedback type is in a field with another name', () => {
+  test('a message is not a complaint if its feedback type is in a field such as X-Feedback-Type instead of Feedback-Type', () => {
     const text = `X-Feedback-Type: abuse\r\nReturn-Path: <${PATH}>`
     expect(pathsOf(part('message/feedback-report', text))).toBeNull()
   })
 })
 
-describe('the envelope sender is read only from the proper field of a complaint', () => {
+describe('the envelope sender is read only from the fields Return-Path and Original-Mail-From of a complaint', () => {
   test.each(['message/rfc822', 'message/rfc822-headers', 'TEXT/rfc822-headers'])(
     'the envelope sender in a complaint is read from the header of the returned part %s',
     (type) => {

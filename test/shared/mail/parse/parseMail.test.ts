@@ -63,7 +63,7 @@ test('a mail that cannot be parsed is stored with its raw text', () => {
 })
 
 for (const { name, items } of mailCorpora()) {
-  test(`every mail of the test set ${name} can be parsed without U+0000 in the result, and each mail of the project has the recorded result`, async () => {
+  test(`each mail of the test set ${name} is parsed into fields without U+0000, and each mail of the repository into the recorded fields`, async () => {
     expect(items.length).toBeGreaterThan(150)
     const lines: string[] = []
     for (const path of items) {

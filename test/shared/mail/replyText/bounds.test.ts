@@ -63,7 +63,7 @@ test.each<[name: string, most: number, (size: number) => string]>([
   expect(replyText(mail(most + 1))).not.toBe(OWN)
 })
 
-test('a repeated name of the writer starts a signature only if the line with the name and the line below are short', () => {
+test('the writer’s repeated name starts a signature only if its line has at most 60 characters and the line below at most 80', () => {
   const mail = (name: number, below: number) =>
     `${OWN}\n\nBest,\nAnn\n\n${filled('Ann Nowak ', name)}\n${filled('', below)}`
   expect(replyText(mail(60, 80))).toBe(`${OWN}\n\nBest,\nAnn`)
@@ -101,7 +101,7 @@ test.each(['Original message processed by David: yesterday', '[Quoted text hidde
   },
 )
 
-test('a line without a quote mark between quoted lines counts as quoted if the line holds only a link or completes a word', () => {
+test('a line without a quote mark between quoted lines counts as quoted if it holds only a link, or the rest of a word from the line above', () => {
   const history = '\n\nOn Wed, Oct 8, 2014 at 10:33 AM, Bob <b@x.test> wrote:\n> see\n'
   expect(replyText(`${OWN}${history}https://x.test/a\n> end`)).toBe(OWN)
   expect(replyText(`${OWN}${history.replace('> see', '> sen=')}tence\n> end`)).toBe(OWN)

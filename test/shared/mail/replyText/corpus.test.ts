@@ -6,8 +6,8 @@ import { scoreReplies } from './score.ts'
 
 describe('the service finds the reply text of mails in public sets', () => {
   /**
-   * Sets limits for each set of mails: the fewest accepted replies, the fewest exact replies of the tier `core` (mails
-   * about which all readers agree), and the most replies with words of other people.
+   * Limits the results of each set of mails. At least `accepted` replies are accepted, and at least `coreExact` replies
+   * to `core` mails (about which all readers agree) are exact. At most `leaked` replies contain words of other people.
    */
   const bounds = {
     own: { accepted: 158, coreExact: 120, leaked: 1 },
@@ -26,7 +26,8 @@ describe('the service finds the reply text of mails in public sets', () => {
       expect(tally.coreExact).toBeGreaterThanOrEqual(bound.coreExact)
       expect(tally.leaked).toBeLessThanOrEqual(bound.leaked)
       expect(tally.emptied).toBe(0)
-      // The public set of mails is not in the repository, so a fresh clone has no file for the other texts of this set.
+      // The public set of mails is not in the repository, so a fresh clone has no file with recorded texts for this
+      // set.
       if (name !== 'public')
         expectRecorded(`replies/others/${name.replace(' ', '-')}.jsonl`, tally.others)
     })

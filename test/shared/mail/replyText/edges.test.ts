@@ -1,6 +1,6 @@
 /**
- * Tests quoted history that is on the same line as the reply or has no end, lines about unknown devices, and sentences
- * that only resemble these cases.
+ * Tests quoted history on the same line as the reply, attribution lines that are cut off, and lines about unknown
+ * devices. Also tests sentences that only look like such lines.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'

@@ -93,7 +93,7 @@ describe('a header block above a quoted mail is recognised by its sender, its da
     expect(below(...lines.slice(0, 2), ...labels(7))).toBe(false)
   })
 
-  test('a header block may be only a sender with an address, but "From" in an instruction to the reader is no header block', () => {
+  test('a single line "From" with an address counts as a header block, unless "To" follows as in an instruction to the reader', () => {
     expect(below('From: Ada <ada@x.example>', '', 'Hello')).toBe(true)
     expect(below('From: Ada <ada@x.example>', 'To: Tom', 'Hello')).toBe(false)
     expect(below('From: Ada', '', 'Hello')).toBe(false)

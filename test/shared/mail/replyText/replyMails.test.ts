@@ -78,7 +78,7 @@ test('for each test mail, the reply text equals the expected text or the recorde
   expectRecorded('replies/others/aside.jsonl', asideOthers)
 })
 
-test('at least 99 % of the test mails open to the rules’ authors and 97 % of the reserved test mails have an accepted reply text, and none is wrongly empty', () => {
+test('at least 99 % of the test mails for authors of the rules and 97 % of the reserved test mails have an accepted reply text, and no reply text is wrongly empty', () => {
   process.stdout.write(`open ${JSON.stringify(open)}\naside ${JSON.stringify(aside)}\n`)
   expect(open).toMatchObject({ mails: 234, emptied: 0 })
   expect(aside).toMatchObject({ mails: 264, emptied: 0 })

@@ -1,6 +1,6 @@
 /**
- * Tests languages and mail programs that the service does not list. The service then recognises the kind of a line by
- * its date, its address and its position.
+ * Tests languages and mail programs that are missing in the service's lists. The service must therefore recognise the
+ * kind of a line by its date, its address and its position.
  */
 import { describe, expect, test } from 'bun:test'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
@@ -14,7 +14,7 @@ const OWN = 'Yes, Tuesday works.\nSee you there!'
  */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('the service removes an earlier mail in an unlisted form below the writer’s own text', () => {
+describe('the service removes an earlier mail below the writer’s own text, even if its language or mail program is unknown', () => {
   test.each([
     'ti 3. maalisk. 2026 klo 9.14 Mikko Salmi raapusti:|> Moi',
     'ti 3. maalisk. 2026 klo 9.14 Mikko Salmi <m@x.test> raapusti:||Moi',
@@ -81,7 +81,7 @@ test('a quote that the writer discusses stays in the reply text, even if a quote
   expect(replyTextFromHtml(html)).toBe('The lease says:\n\n> Pay by day three.\n\nNo fee.')
 })
 
-describe('finding the reply text of hostile input in an unlisted form takes limited CPU time', () => {
+describe('finding the reply text of hostile input without known phrases takes limited CPU time', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
     ['brackets', '['.repeat(MB)],

@@ -30,7 +30,7 @@ test.each([
   expect(() => reportTime(text)).toThrow(new ReportError('its dates are no times'))
 })
 
-test('a count in an aggregate report is a whole number; one above a billion counts as a billion, any other value as 0', () => {
+test('a count in an aggregate report is a whole number; a count above a billion is read as a billion, and an invalid count as 0', () => {
   expect(['1', 7, ' 5 '].map(reportCount)).toEqual([1, 7, 5])
   expect([1_000_000_000, 1_000_000_001].map(reportCount)).toEqual([1_000_000_000, 1_000_000_000])
   expect(['', '0', '-1', '1.5', 'many', null, undefined, 1e300].map(reportCount)).toEqual([

@@ -79,7 +79,7 @@ describe('each row of a DMARC report is read with its result, source and count',
   })
 })
 
-describe('an XML element of a DMARC report is read only at its proper position', () => {
+describe('an XML element of a DMARC report is read only where the format of DMARC reports allows the element', () => {
   test('an XML element of a DMARC report may have a namespace prefix', () => {
     const xml = report(record({ count: '5' })).replace(/<(\/?)/g, '<$1d:')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)

@@ -77,7 +77,7 @@ test('a report’s XML entities are not expanded, so an entity bomb (a small fil
   ])
 })
 
-test('a row with a negative count gets the count 0, and only the thousand rows with the largest counts are kept', () => {
+test('a DMARC report keeps only the thousand rows with the largest counts, and reads a negative count as 0', () => {
   const many = Array.from({ length: 1_200 }, (_, n) => ({ ...RECORDS[1], count: n - 1 }))
   const { rows } = readReport(bytes(dmarcXml(D, many)))
   expect(rows).toHaveLength(1_000)

@@ -42,7 +42,7 @@ describe('an attachment counts as an aggregate report only with the right name o
     },
   )
 
-  test('an attachment may also be recognised as a report by its media type', () => {
+  test('an attachment with any file name counts as an aggregate report if it has the media type of TLS reports', () => {
     expect(file('x', 'application/tlsrpt+gzip')).toBe(true)
     expect(file('x', 'Application/TLSRPT+JSON')).toBe(true)
     expect(file('x', 'application/tlsrpt+xml')).toBe(false)

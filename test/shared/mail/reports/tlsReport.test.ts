@@ -75,7 +75,7 @@ test('the id and the period of a TLS report are read', () => {
 describe('the service refuses a text that is not a TLS report', () => {
   const one = policy('a.example', 1)
 
-  test('a text is no TLS report if it is not JSON, or if its JSON has another form', () => {
+  test('a text is no TLS report if it is not JSON, or if its JSON does not have the form of a TLS report', () => {
     expect(() => readTlsReport('{')).toThrow(new ReportError(NO_REPORT))
     expect([null, [], 7, {}].map(fault)).toEqual(Array(4).fill(NO_REPORT))
   })

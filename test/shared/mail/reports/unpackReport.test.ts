@@ -59,7 +59,7 @@ describe('a report is unpacked from the first file of a zip archive', () => {
     expect(faultOf(bytes('PK\u0005'))).toBe('its archive is empty')
   })
 
-  test('a zip archive that is incomplete or uses another compression is refused', () => {
+  test('a zip archive that is incomplete or uses an unknown compression method is refused', () => {
     expect(faultOf(archive.subarray(0, 29))).toBe('its archive is damaged')
     expect(faultOf(archive.subarray(0, 30))).toBe('its archive is empty')
     expect(faultOf(changed(archive, 8, 12, 0))).toBe(

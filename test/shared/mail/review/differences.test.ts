@@ -11,7 +11,7 @@ const written = (pieces: Piece[]) =>
   pieces.map(({ text, mark }) => (mark === undefined ? text : `[${text}]`)).join('|')
 const compared = (text: string, other: string) => written(markDifferences(text, other, 'other'))
 
-describe('a word is marked unless both the text part and the HTML part of a mail contain it beside the same word', () => {
+describe('a word of one part of a mail (text or HTML) is marked unless the other part contains the word beside the same neighbour', () => {
   test('a word that has the same neighbour in the text part and in the HTML part of a mail is not marked', () => {
     expect(compared('The tide is high.', 'The tide is high.')).toBe('The tide is high.')
     expect(compared('THE tide', 'the TIDE, twice')).toBe('THE tide')

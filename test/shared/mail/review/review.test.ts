@@ -171,7 +171,7 @@ describe('a long mail is split into several approval pages, and a too long mail 
     expect(obstacles(20 * PAGE_CHARS - 9, 10)).toEqual([PAGES_FAULT])
   })
 
-  test('the signs that replace invisible characters and blank lines count towards the length of an approval page, and no text is lost between pages', () => {
+  test('an approval page counts the codes that replace invisible characters towards its length, and no text is lost between pages', () => {
     const invisible = '\u200b'.repeat(20_000)
     expect(pages(invisible).flat().map(wordsOf).join('')).toBe('⟨U+200B⟩'.repeat(20_000))
     const hidden = reviewOf(letter({ text: '\u200b'.repeat(20 * PAGE_CHARS) }))

@@ -62,7 +62,7 @@ test('the approval page counts CRLF as one line end, and shows a single CR as a 
   expect(shownText('a\r\nb\rc')).toBe('a\nb⟨U+000D⟩c')
 })
 
-describe('the approval page shows a long run of blanks as a number', () => {
+describe('the approval page replaces a long run of blanks by the number of blanks', () => {
   test('the approval page replaces 200 or more blanks in a row by their number', () => {
     const run = (length: number) => `a${' '.repeat(length)}b`
     expect(shownText(run(199))).toBe(run(199))
@@ -76,7 +76,7 @@ describe('the approval page shows a long run of blanks as a number', () => {
   })
 })
 
-describe('the approval page shows a long run of empty lines as a number', () => {
+describe('the approval page replaces a long run of empty lines by the number of lines', () => {
   test('the approval page replaces 20 or more empty lines in a row by their number', () => {
     const run = (lines: number) => `a${'\n'.repeat(lines + 1)}b`
     expect(shownText(run(19))).toBe(run(19))

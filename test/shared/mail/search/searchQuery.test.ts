@@ -83,7 +83,7 @@ describe('a search query consists of words, phrases and excluded words', () => {
     }
   })
 
-  test('a search query has at most 64 words, and a whole email address does not count as an additional word', () => {
+  test('a search query has at most 64 words, and an email address counts only as the words that it consists of', () => {
     expect(read(words(64))).toHaveLength(64)
     expect(faultOf(() => read(words(65)))).toBe('hold at most 64 words')
     expect(read(`${words(61)} a@b.example`)).toHaveLength(62)
@@ -109,7 +109,7 @@ describe('a query on one field (such as from) is read as one phrase', () => {
     ])
   })
 
-  test('a query on one field needs a letter or a digit, and has the same limits as a general query', () => {
+  test('a query on one field needs a letter or a digit, and has the same limits as a query on the whole message', () => {
     expect(faultOf(() => parseField('from', '@.-'))).toBe('hold at least one letter or digit')
     expect(faultOf(() => parseField('from', words(65)))).toBe('hold at most 64 words')
   })
@@ -152,7 +152,7 @@ describe('a message is found if its texts match every clause of the search query
   })
 })
 
-test('the tsquery text for PostgreSQL combines the phrases, alternatives and clauses of a search query, with marks for prefixes and fields', () => {
+test('the tsquery text for PostgreSQL combines the phrases, alternatives and clauses of a search query, and marks prefixes and the searched field', () => {
   const term = (word: string) => lexeme(searchKey(PROJECT), word)
   expect(searchText(PROJECT, parseSearch('"low wat*" OR ebb -due'))).toBe(
     `((${term('low')} <-> ${term('wat')}:*) | (${term('ebb')})) & !((${term('due')}))`,

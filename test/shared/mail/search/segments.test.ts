@@ -125,7 +125,7 @@ test('a search in one segment of the index finds the messages that match every c
   expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)
 })
 
-test('sixteen neighbouring segments of equal size in the search index are merged into one, the oldest first', () => {
+test('the sixteen oldest neighbouring segments of equal size in the search index are merged into one segment', () => {
   const segments: { firstLeaf: number; lastLeaf: number }[] = []
   const sizes = () => segments.map(({ firstLeaf, lastLeaf }) => lastLeaf - firstLeaf + 1)
   for (let leaf = 1; leaf <= 1_000; leaf++) {

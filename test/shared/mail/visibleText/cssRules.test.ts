@@ -91,7 +91,7 @@ describe('a CSS rule applies only to the elements that its selectors match', () 
     expect(match('p {color: red} p {font: a}', 'p')).toEqual({ color: 'red', font: 'a' })
   })
 
-  test('a CSS rule such as "div p" applies to an element only inside of the other elements, in the order of the selectors', () => {
+  test('a CSS rule such as "div p" applies to a p element only if its ancestors match the rest of the selector in the same order', () => {
     for (const selector of ['div p', 'div > p', '.a .b p', 'body p', 'body div p', '#x > p'])
       expect([selector, colour(`${selector} {color: red}`, 'body.a div#x.b p')]).toEqual([
         selector,
@@ -175,7 +175,7 @@ test('of several CSS declarations the last counts, but a declaration marked !imp
   expect(all()).toEqual({})
 })
 
-describe('a style sheet is read up to a maximum size, and broken rules do no harm', () => {
+describe('a style sheet is read up to a maximum size, even if some of its rules are broken', () => {
   test('a style sheet may contain comments and HTML comment marks', () => {
     expect(colour('<!-- p {color: red} -->', 'p')).toBe('red')
     expect(colour('} ; p {color: red}', 'p')).toBe('red')
@@ -223,7 +223,7 @@ describe('a style sheet is read up to a maximum size, and broken rules do no har
     expect(css(5_001).match(element('p'), []).size).toBe(0)
   })
 
-  test('a style sheet gives each element the declarations for its name, id, classes and ancestors, also when the style sheet reuses a stored result', () => {
+  test('a style sheet gives each element the declarations for its name, id, classes and ancestors, and the same ones at a second match', () => {
     const sheet = new StyleSheet(
       'p {color: red} .one {color: blue} #x {color: green} div i {color: red}',
     )

@@ -54,7 +54,7 @@ describe('an HTML element is hidden if its element name or its attributes hide i
 })
 
 describe('an HTML element is hidden if its CSS style hides it', () => {
-  test('an HTML element is hidden if its CSS property display says so', () => {
+  test('an HTML element is hidden if its CSS property display is none', () => {
     expectSeen(['display: none'], false)
     expectSeen(['display: block', 'display: inherit'], true)
   })
@@ -172,7 +172,7 @@ test('an element inside an element with visibility:hidden can be made visible ag
 describe('letters that are too small to read count as hidden', () => {
   const parent = sight('font-size: 1px')
 
-  test('letters below two pixels, a tenth of the relative size or ten per cent are too small to be visible', () => {
+  test('letters are too small to be visible if their font size is below two pixels, 0.1 em, 0.1 rem or 10 %', () => {
     expectSeen(
       [
         'font-size: 0',

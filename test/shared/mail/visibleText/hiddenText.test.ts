@@ -11,7 +11,7 @@ const htmlMail = (html: string) =>
     ),
     'mail.test',
   )
-test('if the first rules of a style sheet hide a text, the text stays hidden even if the long style sheet is cut', async () => {
+test('a text that the first rule of a style sheet hides stays hidden, even if the service omits the end of the long style sheet', async () => {
   const style = `.x{display:none}${' '.repeat(262_144)}`
   const { text } = await htmlMail(`<style>${style}</style><p>seen</p><p class="x">hidden</p>`)
   expect(text.trim()).toBe('seen')

@@ -4,7 +4,7 @@ import { saysElse } from '../../../../shared/mail/visibleText/readableText.ts'
 const words = (count: number, from = 0) =>
   Array.from({ length: count }, (_, n) => `word${from + n}`).join(' ')
 
-test('a plain text counts as different from the HTML if more than half of its words are missing there', () => {
+test('a plain text counts as different from the HTML if more than half of its words are missing in the HTML', () => {
   expect(saysElse(words(10), words(5))).toBe(false)
   expect(saysElse(words(11), words(5))).toBe(true)
 })

@@ -5,7 +5,7 @@ import { tooComplex } from '../../../../shared/mail/visibleText/stripTags.ts'
 /** Names the maximum depth of nested elements. */
 const DEPTH_MAX = 500
 
-test('HTML counts as too complex if its elements are nested more deeply than the limit', () => {
+test('HTML counts as too complex if its elements are nested more than 500 levels deep', () => {
   for (const [open, levels] of [
     ['<div>', 1],
     ['<table><tr><td>', 3],

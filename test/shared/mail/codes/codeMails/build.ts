@@ -23,7 +23,7 @@ export type CodeMail = Content & { id: string }
 
 export type Layout = { name: string; make: (v: Voice, x: Values) => Content }
 
-/** Names the lines of an invented service's phrases, in the order of the lines in the fixtures. */
+/** Names the phrases of an invented service, in the order of their lines in the fixture files. */
 const FIELDS = [
   'brand',
   'subject',

@@ -1,10 +1,10 @@
 /**
  * Holds test mails of invented services, with codes, links and other numbers, such as order numbers. The mails were
- * written before the program could extract codes. Half of the mail layouts are reserved for tests, and so is one of two
- * invented services in each language. The hash of its name decides whether a layout or a service is reserved. A
- * reserved mail shares neither its layout nor its wording with an `open` mail. The extraction rules are written with
- * the help of the `open` mails only. The reserved mails (`aside`) show whether the rules work on mails that their
- * author has not seen.
+ * written before the program could extract codes. Half of the mail layouts are reserved for tests, and so is one
+ * invented service in each language. A hash decides which layouts and services are reserved. A reserved mail shares
+ * neither its layout nor its wording with an `open` mail. The extraction rules are written with the help of the `open`
+ * mails only. Therefore the reserved mails (`aside`) show whether the rules work on mails that their author has not
+ * seen.
  */
 import { type CodeMail, hashOf, type Layout, VOICES, type Voice, valuesOf } from './build.ts'
 import { codeLayouts } from './codeLayouts.ts'
@@ -16,8 +16,8 @@ import { singles } from './singles.ts'
 const isOdd = (name: string) => hashOf(name) % 2 === 1
 
 /**
- * Tells whether the phrases of an invented service are reserved for tests. In each language this applies to one
- * invented service.
+ * Tells whether the phrases of an invented service are reserved for tests. In each language, the phrases of one service
+ * are reserved.
  */
 const isVoiceAside = ({ name, language }: Voice) => name.endsWith('.a') === isOdd(language)
 
@@ -27,8 +27,7 @@ function mailsOf(aside: boolean): CodeMail[] {
   const voices = VOICES.filter((voice) => isVoiceAside(voice) === aside)
   const layouts = LAYOUTS.filter(({ name }) => isOdd(name) === aside)
   const made = layouts.flatMap(({ name, make }: Layout, n) =>
-    // Each mail layout is used with every second invented service, and the next layout with the other invented
-    // services.
+    // Each mail layout is used with half of the invented services, and the layout after it with the other half.
     voices
       .filter((_, at) => (at + n) % 2 === 0)
       .map((voice) => {

@@ -1,7 +1,7 @@
 /**
  * Generates random test mails with numbers of every kind beside words that usually announce a one-time code. None of
- * these numbers is a code. Half of the templates are reserved for tests, so the weights of the extraction rules are
- * learned without them.
+ * these numbers is a code. Half of the templates are reserved for tests, so that the weights of the extraction rules
+ * are learned only from the other half.
  */
 import { createRandom, type Random } from '../../../../chaos/random.ts'
 import { type CodeMail, coded, hashOf, VOICES, valuesOf } from './build.ts'
@@ -152,8 +152,8 @@ const SUBJECTS = [
 type Draw = { aside: boolean; seed: number }
 
 /**
- * Generates `count` random mails with numbers but without a code, from the open templates or from the reserved
- * templates.
+ * Generates `count` random mails with numbers but without a code. With `aside`, their sentences come from the templates
+ * that are reserved for tests, and otherwise from the other templates.
  */
 export function hardNegatives(count: number, { aside, seed }: Draw): CodeMail[] {
   const draw = createRandom(seed, 'hard negatives')

@@ -1,6 +1,6 @@
 /**
- * Holds test mails that were written after the first extraction rules. The rules for voucher codes and phone calls were
- * written with the help of these mails.
+ * Holds test mails that were written after the first version of the extraction rules. These mails served as examples
+ * for the rules about voucher codes and phone calls.
  */
 export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['Hello', 'Your code is 482913 for order 771204.', ['482913']],
@@ -315,7 +315,8 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     ['Tb4XgQ9zLwY2'],
   ],
   ['Your file', 'The report Q3Report2026 is ready. Enter your access code to open it.', []],
-  // A link contains the code of this mail. The mail is in a language whose words the extraction rules do not know.
+  // The extraction rules do not know the words of these mails' languages, so each code is found only because a link
+  // also contains the code.
   [
     'Jeike',
     'Eipuru kóva eike hag̃ua: 5QWM82TR\n\nhttps://a.example/jeike?uid=7&signinCode=5QWM82TR',

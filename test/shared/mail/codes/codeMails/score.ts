@@ -45,7 +45,7 @@ export type Calibration = Map<number, Share>
 export type Score = {
   mails: number
   codes: { precision: Share; recall: Share }
-  /** Counts the mails with codes, and those of them in which the most certain found value is a code. */
+  /** Counts the mails with codes, and how many of these mails have a correct code as their most certain value. */
   first: Share
   links: { precision: Share; recall: Share }
   calibration: Calibration

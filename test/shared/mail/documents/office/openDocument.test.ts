@@ -47,7 +47,7 @@ describe('the text of an OpenDocument file has its paragraphs, links and footnot
     expect(read('odt', `no<text:h>a</text:h>no${p('b')}no`).text).toBe('a\nb')
   })
 
-  test('in an OpenDocument text, white space becomes one blank, and the elements for blanks, tabs and line breaks are kept', () => {
+  test('in an OpenDocument text, white space becomes one blank, but elements for blanks, tabs and line breaks become these characters', () => {
     expect(
       read('odt', p('a \n b<text:s/>c<text:s text:c="3"/>d<text:tab/>e<text:line-break/>f')).text,
     ).toBe('a b c   d\te\nf')

@@ -56,7 +56,7 @@ describe('each cell of a workbook gets the font, fill and number format of its s
     ).toEqual({})
   })
 
-  test('a cell style names its number format by a number, which means a format of the workbook or otherwise a built-in format', () => {
+  test('a cell style names its number format by an id, which means a format of the workbook or, if there is none, a built-in format', () => {
     const styles = stylesOf(
       '<numFmts><numFmt numFmtId="14" formatCode="0.0"/><numFmt numFmtId="164" formatCode="h"/><numFmt numFmtId="165"/></numFmts>' +
         '<cellXfs><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="1"/></cellXfs>',
@@ -90,7 +90,7 @@ describe('the service finds the colour of a font in a workbook, or treats it as 
     expect(fontOf('<color theme="1"/>')).toEqual({ colour: '000000' })
   })
 
-  test('a font’s colour may be white or black of the old palette, black with a lighter tint, or white with a darker tint', () => {
+  test('a font’s colour may be white or black of the indexed palette, or the theme’s black made lighter or white made darker', () => {
     for (const [color, colour] of [
       ['indexed="1"', 'ffffff'],
       ['indexed="9"', 'ffffff'],
@@ -103,7 +103,7 @@ describe('the service finds the colour of a font in a workbook, or treats it as 
       expect([color, fontOf(`<color ${color}/>`)]).toEqual([color, { colour }])
   })
 
-  test('a font’s colour is unknown if it is another colour of the theme or palette, or has another tint', () => {
+  test('a font’s colour is unknown if it is a theme or palette colour other than black and white, or if its tint is not supported', () => {
     for (const color of [
       'theme="4"',
       'theme="4" tint="-0.5"',
@@ -135,7 +135,7 @@ describe('the service finds the background colour of a cell in a workbook, or tr
     ).toBe('ffffff')
   })
 
-  test('the fill of a cell states no background if its pattern has no first colour', () => {
+  test('the fill of a cell states no background if its solid pattern has no foreground colour', () => {
     expect(
       groundOf('<patternFill patternType="solid"><bgColor rgb="FFFF0000"/></patternFill>'),
     ).toBeUndefined()
@@ -199,7 +199,7 @@ describe('the number of a cell is written as its number format shows it', () => 
     expect(shown(45_000.4375, 'd.m.yy h:mm')).toBe('2023-03-15 10:30')
   })
 
-  test('a number that means a date counts days from 1899-12-30, or from 1904-01-01', () => {
+  test('a number that means a date counts days from 1899-12-30, or from 1904-01-01 if the workbook uses 1904 dates', () => {
     expect(shown(0, 'yyyy')).toBe('1899-12-30')
     expect(shown(0, 'yyyy', true)).toBe('1904-01-01')
     expect(shown(2_958_465, 'yyyy')).toBe('9999-12-31')

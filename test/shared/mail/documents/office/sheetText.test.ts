@@ -148,7 +148,7 @@ describe('a cell of an Excel sheet is written as a person sees it', () => {
     expect(read(row(cell('7', 't="s"')), { strings }).text).toBe('One')
   })
 
-  test('a cell of an Excel sheet can contain its text itself, and not only the number of a text in the workbook’s list', () => {
+  test('a cell of an Excel sheet can contain its text directly, without a reference to the workbook’s list of texts', () => {
     expect(rowsOf(row('<c t="inlineStr"><is><t>a</t></is><x>b</x></c>'))).toEqual(['a'])
     expect(rowsOf(row(cell('1.50', 't="str"')))).toEqual(['1.50'])
     expect(rowsOf(row('<c><f>A1+1</f><v>2</v></c>'))).toEqual(['2'])

@@ -278,7 +278,7 @@ describe('the service finds the background colour of the words in a shape, or tr
     expect(seen(white(150, 150) + shape('', HERE + BLACK))[0]).toBe('')
   })
 
-  test('the background of a shape is unknown if the shape has no known position and an earlier shape is coloured', () => {
+  test('the background of a shape is unknown if the shape has no known position and a shape before it on the slide is coloured', () => {
     expect(seen(shape('', HERE + BLACK) + shape(p(run('a', WHITE))))).toEqual(['a'])
   })
 })
@@ -378,7 +378,7 @@ describe('the service finds the colour of the letters on a slide, and omits lett
     expect(seen(shape(p(run('a', highlight(BLACK)) + run('b', fill(BLACK)))))).toEqual(['ab'])
   })
 
-  test('white letters that are darkened by half count as grey', () => {
+  test('white letters that are darkened by half count as grey, so they are visible on a white page', () => {
     const grey = (percent: number, offset = '') =>
       `<a:schemeClr val="bg1"><a:lumMod val="${percent}000"/>${offset}</a:schemeClr>`
     expect(seen(shape(p(run('a', fill(grey(50))))))).toEqual(['a'])

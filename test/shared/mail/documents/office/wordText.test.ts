@@ -142,7 +142,7 @@ describe('the text of a Word document has its paragraphs, headers, footers and n
     expect(readWord(archive, 'a.xml').text).toBe('a')
   })
 
-  test('the result of the extraction states that the comments of a Word document were omitted if a comment contains a letter', () => {
+  test('if a comment of a Word document contains a letter, the result of the extraction states that comments were omitted', () => {
     const comment = (text: string) =>
       seen(p(run('a')), {
         links: [['c', 'comments', 'c.xml']],
@@ -367,7 +367,7 @@ describe('the styles of a Word document decide which words are hidden', () => {
     ])
   })
 
-  test('the background of a Word style is read anywhere in the style, but its other properties are read only among its run properties', () => {
+  test('a Word style’s background colour counts anywhere in the style, but properties such as hidden text count only inside w:rPr', () => {
     const styles = style('W', `<w:pPr><w:shd w:fill="000000"/></w:pPr>`) + style('V', '<w:vanish/>')
     expect(seen(p(run('a', WHITE), '<w:pStyle w:val="W"/>'), { styles })).toEqual(['a'])
     expect(seen(p(run('a'), '<w:pStyle w:val="V"/>'), { styles })).toEqual(['a'])
@@ -375,7 +375,7 @@ describe('the styles of a Word document decide which words are hidden', () => {
     expect(seen(p(run('a'), '<w:pStyle w:val="R"/>'), { styles: after })).toEqual(['a'])
   })
 
-  test('the properties of a Word style end with the XML element of the style', () => {
+  test('XML elements after the end of a Word style do not change the style', () => {
     const styles = `${style('A', '')}<w:rPr><w:vanish/></w:rPr>`
     expect(seen(p(run('a'), '<w:pStyle w:val="A"/>'), { styles })).toEqual(['a'])
   })

@@ -34,7 +34,7 @@ function reasonOf(xml: string): string | null {
 }
 
 describe('the XML reader reads the elements of office files, and refuses dangerous or too large XML', () => {
-  test('the XML reader names elements without their prefix, and finds attributes with any prefix', () => {
+  test('the XML reader names elements without their namespace prefix, and finds attributes with any namespace prefix', () => {
     const { names, attributes, text } = read(
       '<w:p r:id="7" w="a&amp;b">x&lt;<![CDATA[y]]><b/></w:p>',
     )
@@ -69,7 +69,7 @@ describe('the XML reader reads the elements of office files, and refuses dangero
     expect(reasonOf('<a/>'.repeat(2_000_001))).toBe('too_large')
   })
 
-  test('if the value of an XML attribute already has 4,000 characters, the reader adds no more pieces of text to it', () => {
+  test('once the value of an XML attribute has 4,000 characters, the reader ignores the rest of the value', () => {
     const { attributes } = read(`<a b="${'x'.repeat(3_999)}&amp;y"/>`)
     expect(attributes[0]!.b).toBe(`${'x'.repeat(3_999)}&`)
   })

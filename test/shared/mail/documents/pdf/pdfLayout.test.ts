@@ -38,7 +38,7 @@ describe('words of a PDF page that are at the same height form one line', () => 
     expect(row(['b', 20, 10], ['a', 10, 0])).toBe('ab\n')
   })
 
-  test('words of a PDF page continue a line to their left, even if a line at another height comes in between', () => {
+  test('a word of a PDF page joins an earlier line at the same height only if the word begins to the right of that line', () => {
     const later = (x: number) =>
       layOut([run('a', 0, 50), run('b', 61, 80), run('c', 0, 50, 88), run('d', x, 200)])
     expect(later(80)).toBe('a\tbd\nc\n')
@@ -52,7 +52,7 @@ describe('words of a PDF page that are at the same height form one line', () => 
     expect(shorter).toBe('b\ta\nc\nd\n')
   })
 
-  test('a line on a PDF page can continue only if at most seven other lines come in between', () => {
+  test('a word of a PDF page joins an earlier line at the same height only if at most seven lines are between them', () => {
     const after = (count: number) =>
       layOut([
         run('a', 0, 10),
@@ -90,7 +90,7 @@ describe('the size of a gap between words of a PDF page decides whether it becom
     expect(row(['a', 500, 510])).toBe('a\n')
   })
 
-  test('on a PDF page, a gap is measured from the earlier word whose end is furthest to the right', () => {
+  test('on a PDF page, the gap before a word begins at the rightmost end of all words to its left', () => {
     expect(row(['a', 0, 30], ['b', 5, 10], ['c', 31, 40])).toBe('abc\n')
     expect(row(['a', 30, 0], ['c', 31, 40])).toBe('ac\n')
     expect(row(['a', 0, 10], ['b', 20, 10])).toBe('ab\n')

@@ -95,7 +95,7 @@ describe('each word of a PDF page is read with its letters, its font size and it
     ])
   })
 
-  test('words of a PDF page come from a list of glyphs, and the nulls and the glyphs without letters in this list take no space', () => {
+  test('nulls and glyphs without letters in the list of glyphs of a PDF page add neither text nor space to a word', () => {
     expect(runs(FONT, at(1, 1), ['showText', 'x'], ['showText'])).toEqual([])
     expect(runs(FONT, at(1, 1), show(null), show({}))).toEqual([])
     expect(runs(FONT, at(1, 1), show(glyph('a'), null, {}, glyph('b')))[0]).toMatchObject({
@@ -136,7 +136,7 @@ describe('each word of a PDF page is read with its letters, its font size and it
     expect(runs(FONT, at(100, 100), show(-200, glyph('b'))).map(placeOf)).toEqual([[100, 107, 100]])
   })
 
-  test('the letters of right-to-left words on a PDF page are kept separately', () => {
+  test('each right-to-left letter on a PDF page is read as a separate piece of text', () => {
     const texts = runs(FONT, at(1, 1), show(glyph('a'), glyph('ש'), glyph('ל'), glyph('b'))).map(
       ({ text }) => text,
     )
@@ -173,7 +173,7 @@ describe('the PDF operators that move the text decide the position of each word'
     ])
   })
 
-  test('a matrix of six numbers, also as a list, sets the text position on a PDF page, and a broken matrix changes nothing', () => {
+  test('a list of six numbers sets the text position on a PDF page as a matrix, but a shorter list changes nothing', () => {
     expect(places(['setTextMatrix', 1, 0, 0, 1, 7, 8], WORD)).toEqual([[7, 8]])
     expect(places(at(7, 8), ['setTextMatrix', [1, 2]], WORD)).toEqual([[7, 8]])
     expect(places(at(7, 8), ['transform', 1], WORD)).toEqual([[7, 8]])
@@ -196,7 +196,7 @@ describe('the PDF operators that move the text decide the position of each word'
     expect(places(['restore'], at(1, 2), WORD)).toEqual([[1, 2]])
   })
 
-  test('the matrix of a PDF form, and both matrices of an annotation, move the words inside the form or the annotation', () => {
+  test('the matrix of a PDF form moves the words of the form, and the two matrices of an annotation move its words', () => {
     const moved = [1, 0, 0, 1, 10, 20]
     expect(
       places(
@@ -416,7 +416,7 @@ describe('a painted area on a PDF page is the background of later words, and hid
     ).toBe('hidden-text')
   })
 
-  test('at least the last 500 painted areas of a PDF page stay in memory', () => {
+  test('the reader remembers at least the last 500 painted areas of a PDF page as possible backgrounds of words', () => {
     const more = (count: number) => Array.from({ length: count }, () => fill(300, 300, 310, 310))
     expect(unseen(fill(90, 90, 120, 120), ...more(999), WHITE)).toBeNull()
     expect(unseen(fill(90, 90, 120, 120), ...more(1_000), WHITE)).toBe('invisible-text')

@@ -26,8 +26,8 @@ const words = (language: string): Phrases => {
 }
 
 /**
- * Fills in the placeholders of a text: {n} is the name and {e} the address of the person who wrote the earlier mail,
- * {a} is both, and {m} is the name of the replying writer. The names fit the language of the mail.
+ * Fills in the placeholders of a text. The author of the earlier mail has the name {n} and the address {e}, and {a} is
+ * the name with the address. The replying writer has the name {m}. The names fit the language of the mail.
  */
 export const fill = (language: string, template: string) => {
   const { them, me, from } = words(language)

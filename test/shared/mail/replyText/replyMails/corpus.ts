@@ -1,8 +1,8 @@
 /**
- * Holds test mails in the forms of mail clients, each with the text that a reader would call new. The mails were
- * written before the author had read the extraction rules. A hash of its identifier decides whether a mail is in the
- * half that is reserved for tests. The extraction rules are written with the help of the `open` mails only. The
- * reserved mails (`aside`) show whether the rules work on mails that their author has not seen.
+ * Holds test mails in the forms of mail clients, each with the text that a reader would recognise as the reply. The
+ * mails were written before their author had read the extraction rules. A hash of the mail's identifier decides whether
+ * the mail is reserved for tests. The extraction rules are written with the help of the `open` mails only. Therefore
+ * the reserved mails (`aside`) show whether the rules work on mails that the rules' author has not seen.
  */
 import { createHash } from 'node:crypto'
 import { apple } from './apple.ts'

@@ -4,7 +4,7 @@
  */
 import { broken, chosen, escaped, fill, quoted, type ReplyMail } from './build.ts'
 
-/** Makes a forwarded mail: a comment, a banner, and the header and the text of the other mail. */
+/** Makes a forwarded mail from a comment, a banner, and the header and the text of the mail that is forwarded. */
 const forward = (
   id: string,
   comment: string,

@@ -241,8 +241,8 @@ const signatures: ReplyMail[] = [
 ]
 
 /**
- * Makes a mail that consists of the texts of two programs: a reply from a desktop program above a quoted reply from a
- * web program.
+ * Makes a reply in the form of a desktop mail program. This reply quotes an earlier reply in the form of a webmail
+ * program.
  */
 const mixed: ReplyMail[] = ['nl', 'cs', 'da'].map((language) => {
   const { body, original } = chosen(`${language}:short`)
