@@ -151,7 +151,7 @@ describe('the service accepts only valid hosts, resources and payees in a mandat
   })
 })
 
-describe('an owner can change single terms of a mandate (spending limit)', () => {
+describe('an owner can change one term of a mandate (spending limit) without the other terms', () => {
   test('a change of a mandate (spending limit) keeps the start time and each term that the request does not contain', () => {
     const { id, row, reservedAtomic, spentAtomic, releasedAtomic, createdAt, ...terms } = PRESENT
     expect(change({})).toEqual({ ...terms, validFrom: null })

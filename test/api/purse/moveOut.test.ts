@@ -157,7 +157,7 @@ test('an open payment on a former chain of the service reserves no money of the 
   expect(await purse()).toMatchObject({ openUsdc: '0', freeUsdc: '1' })
 })
 
-test('a sweep (the withdrawal of all free money) leaves the amount of open payments in the purse (wallet), and a project whose purse holds money cannot be deleted', async () => {
+test('a project cannot be deleted while its purse (wallet) holds money, and a sweep (withdrawal) moves out all but the amount of open payments', async () => {
   await using seller = startSeller(till)
   seller.serve = async () => new Response('no', { status: 400 })
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })

@@ -148,8 +148,8 @@ test('after a key rotation, a purse (wallet) pays from a new address, and all mo
 
   await till.client.mine({ blocks: 110, interval: 3 })
   await buyer.settled(left.purchaseId, 'released')
-  // Later the money that was reserved for the open payment moves to the new address, and so does money that somebody
-  // sends to the old address.
+  // Once the open payment is released, its reserved money moves to the new address. Money that somebody then sends to
+  // the old address moves there too.
   await waitFor(
     'the rest of the old address',
     async () => (await paidBy(till, buyer.address)) === 1_000_000n,

@@ -34,8 +34,8 @@ const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(us
 
 test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandates (spending limits)`, async () => {
   const buyer = await newBuyer(till)
-  // The limit of 0.10 USDC is not a multiple of the price of 0.003 USDC, so an amount smaller than the price remains of
-  // the limit.
+  // The limit of 0.10 USDC is not a multiple of the price of 0.003 USDC, so payments cannot use up the limit
+  // completely.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
   const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
   seller.terms.amount = '3000'
@@ -97,8 +97,8 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   expect(spent).toBe(paid)
   expect(spent + open).toBeLessThanOrEqual(100_000n)
   expect(reserved).toBe(BigInt(signed.length) * 3_000n)
-  // The limit allows 33 payments. On a slow machine, refused payments expire during the test, and their amounts allow
-  // further payments.
+  // The limit allows 33 payments. On a slow machine, refused payments expire during the test, so their amounts allow
+  // more than 33 payments.
   expect(signed.length).toBeGreaterThanOrEqual(33)
   if (released === 0n) expect(signed.length).toBe(33)
   const { reservedUsdc, spentUsdc } = await buyer.mandate(wide)

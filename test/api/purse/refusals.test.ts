@@ -194,7 +194,7 @@ describe('a purse (wallet) does not sign a payment that breaks one of its rules'
   })
 })
 
-test('a signed payment is valid for at most 120 seconds, and the purse (wallet) chooses the cheapest offer that it can pay', async () => {
+test('the purse (wallet) chooses the cheapest offer that it can pay, and signs a payment that is valid for at most 120 seconds', async () => {
   seller.ask = () =>
     seller.challenge([
       { network: 'eip155:8453', amount: '1' },
@@ -219,7 +219,7 @@ test('a purchase follows no HTTP redirect, neither before nor after the payment'
   expect(body).toMatchObject({ state: 'answered', status: 307, payment: { state: 'open' } })
 })
 
-test('if a resource has no price, a purchase returns the resource without a payment; a request for a quote (price) never signs a payment', async () => {
+test('neither a quote (a request for the price) nor the purchase of a resource without a price signs a payment', async () => {
   const { body: quote } = await buyer.post('/v0/purse/quote', { url: seller.url })
   expect(quote).toMatchObject({ state: 'quoted', terms: { amountUsdc: '0.01' }, payment: null })
   seller.ask = () => new Response('free')
@@ -314,7 +314,7 @@ test('an invalid purchase request is refused with the name of the field', async 
   ])
 })
 
-test('an API key without purse:pay buys nothing, and new API keys have no scope of the purse (wallet) by default', async () => {
+test('an API key needs the scope purse:pay to buy, and a new API key has no scope of the purse (wallet) unless somebody adds it', async () => {
   const { body } = await till.service.platform.post('/v0/platform/projects', { name: 'New' })
   expect(
     (body as { scopes: string[] }).scopes.filter((scope) => scope.startsWith('purse')),

@@ -186,7 +186,7 @@ test('even with many unused payments, the service notices that a newer payment i
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120
   seller.serve = keep
-  // The test makes more payments than the watcher of the chain reads in one poll.
+  // The test makes more payments than the watcher of the chain reads in one poll, so one poll cannot cover all of them.
   await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received.at(-1)!)

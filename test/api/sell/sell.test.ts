@@ -166,7 +166,8 @@ test('the paywall removes request headers in which a buyer could name another pa
     'x-forwarded-path': '/reports/2026',
     'x-original-uri': '/reports/2026',
     'x-original-host': 'evil.example',
-    // A server with CGI variables reads `_` as `-`. PHP reads `.` in the same way.
+    // A server with CGI variables reads `_` as `-`, and PHP reads `.` in the same way. Therefore the paywall must also
+    // remove headers in these spellings.
     x_original_url: '/reports/2026',
     x_forwarded_for: '6.6.6.6',
     'x.rewrite.url': '/reports/2026',
@@ -178,7 +179,7 @@ test('the paywall removes request headers in which a buyer could name another pa
   expect(Object.keys(forged).filter((name) => headers.has(name))).toEqual([])
 })
 
-test('the paywall sells no path that some servers read as a path outside the sold one', async () => {
+test('the paywall refuses a path below a path for sale if some servers read it as a path that is not for sale', async () => {
   const before = await payments()
   for (const dots of ['%EF%BC%8E%EF%BC%8E', '%E2%80%A5', '%c0%ae%c0%ae', '..%20']) {
     const { response } = await buy(`/reports/${dots}/weather`)
@@ -348,7 +349,7 @@ test('the paywall refuses a WebSocket request and states the reason', async () =
 })
 
 test('the paywall ignores a request to upgrade to HTTP/2 and answers over HTTP/1.1, but refuses an upgrade to WebSocket', async () => {
-  // The HTTP clients of Java and curl request this upgrade, which a server may ignore (RFC 9110 §7.8).
+  // The HTTP clients of Java and curl request an upgrade to HTTP/2, which a server may ignore (RFC 9110 §7.8).
   const headers =
     'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n'
   expect(await raw('/weather', headers)).toBe(402)
@@ -373,7 +374,7 @@ test('the command bun run sell needs only one URL and one price, and an error na
     [[origin.url, '0.01', '--public', 'http://'], /--public must be an origin/],
     [[origin.url, '0.01', '--port', 'https'], /--port must be a number/],
     [[origin.url, '0.01', '--timeout', '0'], /--timeout must be a whole number/],
-    // A settlement of a minute and a later time-out would together exceed the longest silence that Bun allows.
+    // A settlement of a minute and a time-out of 191 seconds would together exceed the longest silence that Bun allows.
     [
       [origin.url, '0.01', '--timeout', '191'],
       /--timeout must be a whole number of seconds from 1 to 190/,
@@ -415,7 +416,7 @@ test('after SIGTERM, a buyer who has paid still gets the content, and the comman
   expect(await process.exited).toBe(0)
 })
 
-test('a second start with the same prices registers only its first path again, unless a price or the network has changed', async () => {
+test('a second start with the same prices registers again only its first path, and each path whose price or network has changed', async () => {
   const port = String(await freePort())
   const shop = `http://127.0.0.1:${port}`
   const file = join(folder, 'two.json')

@@ -32,7 +32,7 @@ const get = (path: string) => createClient(service.url, null).get(`/v0/x402/disc
 const resourcesOf = (items: { resource: string }[]) => items.map(({ resource }) => resource)
 const ALL = [FIRST, OLD, SERVER]
 
-test('an entry in the public list of paid resources has the newest x402 challenge, and only texts that the seller wrote', async () => {
+test('an entry in the public list of paid resources shows the current x402 challenge, and no texts but the seller’s own', async () => {
   const { body, headers } = await get('resources')
   expect(headers.get('cache-control')).toBe('public, max-age=60')
   expect(body.items).toMatchObject([

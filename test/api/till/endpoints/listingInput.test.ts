@@ -170,7 +170,7 @@ describe('the metadata of an endpoint may name an OpenAPI document only if the e
     expect(read({ openApiUrl: local }, { allowPrivate: true })).toEqual({ openApiUrl: local })
   })
 
-  test('while an OpenAPI document is stored, the seller’s examples must match it, but fields that the seller sets override it', () => {
+  test('while an OpenAPI document is stored, the examples must match its schemas, unless the seller’s own fields replace those of the document', () => {
     const schema = { queryParams: { type: 'object', required: ['city'] } }
     const document: Metadata = { input: { method: 'GET', schema, queryParams: {} } }
     const before = stored({}, document)

@@ -100,11 +100,11 @@ describe('a seller gets an x402 challenge only for an endpoint that is active an
     expect(await answer).toMatch(REFUSED)
   })
 
-  test('the check of an unreachable endpoint starts even if the timer of the wait ends before the database’s clock allows the next check', async () => {
+  test('the check of an unreachable endpoint starts even if the request’s timer ends before the database’s clock allows the next check', async () => {
     await set(`${UNREACHABLE}, check_provoked_at = ${ago(1_000)}`)
     const answer = check('unreachable')
-    // These queries give the request enough time to read `check_provoked_at`. The request then waits for the rest of
-    // the pause between two checks.
+    // The following queries give the request enough time to read the time of the last check from the database. The
+    // request then waits for the rest of the pause between two checks.
     for (let n = 0; n < 20; n++) await findEndpointCheck(pool, id)
     await set(`check_provoked_at = check_provoked_at + interval '100 milliseconds'`)
     await waitFor('the check', queued)
@@ -137,7 +137,7 @@ describe('if a seller requests a new check of an endpoint, the request waits for
     expect((await findEndpointCheck(pool, id))?.status).toBe('verified')
   })
 
-  test('if the endpoint is deleted during the check, the seller’s request for a new check ends', async () => {
+  test('if the endpoint is deleted during the check, the seller’s request for a new check ends without an error', async () => {
     const checked = checkAgain({ projectId, id })
     await waitFor('the check', queued)
     await set('deleted_at = now()')

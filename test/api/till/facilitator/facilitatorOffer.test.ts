@@ -87,7 +87,7 @@ const reasonOf = async (reading: Promise<FacilitatorOffer>) => {
   const read = await reading
   return read.ok ? 'accepted' : read.reason
 }
-/** Returns the offer that the facilitator reads from accepted payment requirements. */
+/** Returns the offer (a resource with its price) that the facilitator reads from accepted payment requirements. */
 async function offerOf(reading: Promise<FacilitatorOffer>) {
   const read = await reading
   if (!read.ok) throw new Error(read.reason)

@@ -245,7 +245,7 @@ describe('the facilitator’s settle call transfers the money of a payment once'
   })
 })
 
-describe('if the seller changes the offer after a settlement, the settle call still succeeds only for the payment’s own terms', () => {
+describe('if the seller changes its settings after a settlement, the settle call still succeeds only for the terms that were paid', () => {
   const OTHER = `0x${'aa'.repeat(20)}`
   /** Makes a payment that is settled on the chain, but that the facilitator has not yet confirmed to the seller. */
   async function unfinished() {
@@ -360,7 +360,7 @@ test('if a payment ends while the facilitator waits for the transaction’s hash
   expect(made.answer).toMatchObject({ success: true, paymentId: made.paymentId })
 })
 
-test('a claimed (stored) payment stays valid until the seller gets the response, even if the daily limit is used up or the chain calls the payment used', async () => {
+test('a claimed (stored) payment stays valid until the seller gets the response, even if it has settled or the daily limit is used up', async () => {
   await using _ = await startHasty()
   await pool.query('insert into project_limits (project_id, daily_settlements) values ($1, 1)', [
     seller.project.id,

@@ -63,7 +63,7 @@ test('a CSV account book without entries has only the line of column names', asy
   expect(await (await download('format=jsonl', other)).text()).toBe('')
 })
 
-test('the query of the account book sets the period, and the entry after which the list continues', async () => {
+test('the query of the account book sets the period, and the entry after which the response begins', async () => {
   const [first, second] = await entries()
   const at = (ms: number) => encodeURIComponent(new Date(TIME.getTime() + ms).toISOString())
   expect(await idsOf(`from=${at(1)}`)).toEqual(ids.slice(1))

@@ -75,7 +75,7 @@ test('the payment funnel (from challenge to payment) counts each payment at once
   }
 })
 
-test('the payment funnel (the counts from challenge to payment) counts a stored payment that the chain refuses as failed, and not also as refused', async () => {
+test('if the chain refuses a stored payment, the payment funnel (the counts from challenge to payment) counts it as failed but not as refused', async () => {
   const { config, database } = till.service
   const shop = await till.newSeller()
   const other = startApi(config, database.url, silentLog)

@@ -61,7 +61,9 @@ const read = (changes: Partial<Input> = {}, project = projectId) =>
     project,
     { amount: '0.01', resource: RESOURCE, ...changes },
   )
-/** Returns the status and the message of the error with which the service refuses an offer. */
+/**
+ * Returns the status and the message of the error with which the service refuses an offer (a resource with its price).
+ */
 async function faultOf(reading: Promise<unknown>): Promise<string> {
   const error = await reading.then(
     () => null,
@@ -71,8 +73,8 @@ async function faultOf(reading: Promise<unknown>): Promise<string> {
   throw error ?? new Error('the offer was read')
 }
 
-describe('the service makes an offer from the fields that a seller gives, and refuses a wrong price, network or resource', () => {
-  test('an offer contains the seller, the endpoint, and the normalised URL of the paid resource', async () => {
+describe('the service makes an offer (a resource with its price) from a seller’s fields, and refuses a wrong price, network or resource', () => {
+  test('a seller’s offer (a resource with its price) contains the seller, the endpoint, and the normalised URL of the paid resource', async () => {
     const description = 'A report'
     const offer = await read({ resource: 'HTTPS://API.Example:443/report?x=1#y', description })
     expect(offer).toEqual({
@@ -84,7 +86,7 @@ describe('the service makes an offer from the fields that a seller gives, and re
     expect((await read()).description).toBeNull()
   })
 
-  test('the field network of an offer is absent, or names the service’s chain in either x402 spelling', async () => {
+  test('in a seller’s offer (a resource with its price), the field network is absent or names the service’s chain in either x402 spelling', async () => {
     for (const network of ['base-sepolia', 'eip155:84532']) {
       expect((await read({ network })).endpointId).toBe(endpointId)
     }
@@ -107,11 +109,11 @@ describe('the service makes an offer from the fields that a seller gives, and re
     expect(await faultOf(read(change))).toBe(`400 ${message}`)
   })
 
-  test('an offer may have exactly the minimum price of the service', async () => {
+  test('a seller may offer a resource for exactly the minimum price of the service', async () => {
     expect((await read({ amount: '0.001' })).amountAtomic).toBe(1_000n)
   })
 
-  test('after a check found another project’s address in the 402 response of a resource, an offer for this resource is refused', async () => {
+  test('after a check found another project’s address in the 402 response of a resource, a seller may not offer this resource', async () => {
     const matchKey = 'rival.example/a'
     await sell(projectId, matchKey)
     const id = await sell(await newSeller(RIVAL), matchKey)

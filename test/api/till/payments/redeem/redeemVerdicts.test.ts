@@ -204,7 +204,7 @@ const ROWS: Row[] = [
 
 describe('the redeem call accepts no payment that the chain rejects', () => {
   for (const row of ROWS) {
-    test(`for the payment "${row.name}", the redeem call gives the result that this test expects from the chain`, async () => {
+    test(`for the payment "${row.name}", the chain and the redeem call give the results that the table of this test expects`, async () => {
       const changes = row.authorization?.() ?? {}
       const made = await pay(changes, row.domain === undefined ? {} : { network: row.domain })
       const authorization = { ...made.authorization, ...row.tamper }

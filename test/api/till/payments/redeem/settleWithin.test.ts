@@ -63,8 +63,8 @@ afterAll(async () => {
 })
 
 /**
- * Returns the services on which the verdict on a payment depends. Without `daily`, the project has no daily limit on
- * its settlements.
+ * Returns the database pool, the limits and the helpers on which the verdict on a payment depends. Without `daily`, the
+ * project has no daily limit on its settlements.
  */
 function services(daily: number | null = null): Services {
   const limits = { dailySettlements: daily, dailyGas: null }
@@ -135,7 +135,7 @@ const claimed = (
   })
 
 describe('if a caller presents a payment, the service claims (stores) it once, waits for the settlement, and reports the result', () => {
-  test('a payment is refused with the reason if it cannot be decoded, or if it does not meet the terms of the offer', async () => {
+  test('a payment is refused with the reason if it cannot be decoded, or if its amount or its time does not meet the seller’s terms', async () => {
     const decoded = { ok: false, x402Version: 1, reason: 'invalid_payload', detail: '' } as const
     expect(await settleWithin(services(), offer(), decoded, 0)).toEqual({
       kind: 'refused',
@@ -253,10 +253,10 @@ describe('the service does not claim (store) a payment if a limit, a used paymen
   })
 })
 
-describe('a caller who presents an expired payment header gets only the outcome of a payment that was made with it', () => {
+describe('a caller who presents an expired payment header gets only the outcome of an earlier payment with this header', () => {
   const EXPIRED = 'verify invalid_exact_evm_payload_authorization_valid_before'
 
-  test('an expired payment header finds the payment that was made with it, if all values are the same', async () => {
+  test('an expired payment header finds the stored payment that has exactly the same values', async () => {
     const payload = await signed({ validBefore: 1n })
     expect(await verdictOn(payload)).toBe(EXPIRED)
     const id = await claimed(payload)
@@ -394,8 +394,8 @@ describe('the service claims (stores) a payment of a contract wallet only if the
   })
 })
 
-describe('if the service claims a payment, it stores the payment with the terms of the offer', () => {
-  test('the row of a claimed payment contains the terms of the offer, and the signature in the form that is sent to the chain', async () => {
+describe('if the service claims a payment, it stores the payment with the seller’s terms (such as resource and price)', () => {
+  test('the row of a claimed payment contains the seller’s terms, and the signature in the form that is sent to the chain', async () => {
     const payload = { ...(await ofWallet()), x402Version: 2, paymentIdentifier: 'order-1' } as const
     const terms = { endpointId: 'se_1', matchKey: 'api.example.com/report' }
     const erc6492 = { factory: FACTORY, factoryData: '0x12', signature: '0x34' } as const
