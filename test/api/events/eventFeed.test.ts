@@ -183,7 +183,7 @@ describe('an event reader continues after the last event that its caller has rec
     expect(lists()).toBe(before + 1)
   })
 
-  test('an event reader gets every event of a burst of 201 and of 600 events', async () => {
+  test('an event reader gets every event, even if 201 or 600 events are added at once', async () => {
     for (const count of [201, 600]) {
       const projectId = await projectWith(1)
       const readers = await Promise.all([1, 2].map(() => feed.open(projectId, null)))
@@ -219,7 +219,7 @@ describe('an event reader continues after the last event that its caller has rec
     expect(await open(projectId, after(3))).toEqual({ begin: newest, missed: true })
   })
 
-  test('if the time that the caller sends for its last event differs from the stored time, the reader begins after the newest event up to that time', async () => {
+  test('if a client sends a wrong time for its last event, the reader begins after the newest event that is not later than this time', async () => {
     const projectId = await projectWith(3)
     const begins = async (at: Date, seq = 2) => open(projectId, after(seq, at))
     const missed = true

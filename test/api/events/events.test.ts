@@ -329,8 +329,8 @@ describe('a client that is connected to the event stream of a project gets the e
       await deliver(agent, 'New')
       const told: Told[] = []
       let lastEventId = before.told[2]!.id
-      // An event stream may open before the database listener of the service has connected again. Such a stream ends
-      // once more, and the client connects again with its last event id.
+      // An event stream that opens before the database listener of the service has connected again ends when the
+      // listener connects. The client then connects again with its last event id.
       await waitFor('the gap and the new event', async () => {
         using stream = await listen(agent, { lastEventId })
         await waitFor(

@@ -59,8 +59,8 @@ test('a webhook secret is stored encrypted, and every delivery is signed with it
   expect(receiver.requests[0]?.headers['x-service-signature']).toBe(
     signWebhook({ secret: rotated, body: BODY }),
   )
-  // An endpoint keeps its webhook secret if only other fields of the endpoint change. An endpoint without a webhook has
-  // no secret.
+  // A change of other fields keeps the webhook secret of an endpoint, whereas the removal of the webhook deletes the
+  // secret.
   await agent.patch(path, { priceUsdc: '0.02' })
   expect(await columns(endpoint.endpointId)).toEqual(after)
   await agent.patch(path, { webhookUrl: null })

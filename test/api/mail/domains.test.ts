@@ -204,7 +204,7 @@ test('mail between domains of this service stays local, and an unverified domain
   expect((await sunkAt(sink, out.messageId)).to).toEqual(['ada@claimed.test'])
 })
 
-test('if the DNS records of a mail domain disappear, it keeps its status for three days, and failing name servers do not change the status', async () => {
+test('a mail domain keeps its status for three days after its DNS records disappear, and also while its name servers fail', async () => {
   const { records } = await verified('shaky.test')
   const owner = records.find((one: any) => one.purpose === 'ownership')
   const later = () =>

@@ -334,7 +334,7 @@ const statesOf = (agent: Agent, count: number) =>
     return rows.length === count ? rows.map(({ state }) => state) : null
   })
 
-test('an inbox with an allow rule accepts a bounce without a rule for its sender only if a secret address shows that the bounce belongs to a sent mail', async () => {
+test('an inbox with an allow rule accepts a bounce from an unlisted sender only at the secret bounce address of a sent mail', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   const recipient = 'ada@example.com'
@@ -380,7 +380,7 @@ test('an inbox with an allow rule accepts a bounce without a rule for its sender
   ])
 })
 
-test('if the database refuses the facts that an inbox with an allow rule keeps of a bounce, the inbox does not get the whole bounce instead', async () => {
+test('if the database refuses the shortened form of a bounce, an inbox with an allow rule gets this form later, and never the whole bounce', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')

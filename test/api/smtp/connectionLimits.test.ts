@@ -46,15 +46,15 @@ test('if the end of an SMTP connection is reported twice, the listener accepts o
   expect(limits.enter('10.0.0.2', never)).toBeNull()
 })
 
-test('once the inbox of a mail service’s connection is known, the connection counts for this inbox, and the mail service may open further connections', () => {
+test('once the inbox of a mail service’s connection is known, the connection counts for this inbox, so the mail service may open another one', () => {
   const limits = new ConnectionLimits({ max: 100, perAddressMax: 2 })
   const open = () => limits.enter('192.0.2.1', never)
   const deliver = (...inboxes: string[]) =>
     limits.countAs(open()!, inboxes.map(inboxSharer)).map(({ name }) => name.split(' ').at(-1))
   expect([deliver('flooded'), deliver('flooded')]).toEqual([['flooded'], ['flooded']])
   expect([deliver('other'), deliver('third', 'flooded')]).toEqual([['other'], ['third']])
-  // If an inbox has its maximum of connections, one more connection to this inbox still counts for the mail service
-  // that opened it.
+  // The inbox already has its maximum of connections, so this connection still counts for the mail service that opened
+  // it.
   expect(deliver('flooded')).toEqual([])
   expect([open() === null, open()]).toEqual([false, null])
   expect(limits.count()).toBe(6)

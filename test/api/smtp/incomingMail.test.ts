@@ -1,5 +1,6 @@
 /**
- * Tests the limits on the disk space for incomplete large mails, and that a new network also gets some of the space.
+ * Tests the limits on the disk space for incomplete large mails, and that the mails of one network leave space for
+ * other networks.
  */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs'

@@ -54,7 +54,7 @@ test('while the disk is full, mail over SMTP and over HTTP gets a temporary erro
   const room = spyOn(Spool.prototype, 'hasRoom').mockReturnValue(false)
   try {
     expect(await ways()).toEqual(['452 4.3.1 Insufficient system storage', 503])
-    // The disk has room for the spool's reserve, but not for the bytes of the next mail.
+    // The disk has the free space that must stay in reserve, but no room for the bytes of another mail.
     room.mockImplementation((bytes = 0) => bytes === 0)
     expect(await ways()).toEqual([expect.stringMatching(/^250/), 503])
     const refused = await deliverRaw(port, agent.address, 'Subject: x\n\nx\n')

@@ -77,7 +77,7 @@ describe('an inbox receives only a limited number of mails a minute', () => {
     expect(made.takesFor('second', OTHER)).toBe(true)
   })
 
-  test('an IPv6 site (/48) that floods an inbox may still send it the guaranteed number of mails of four networks, but not of all its networks', () => {
+  test('an IPv6 site (/48) that floods an inbox may still send it only as many mails as are guaranteed to four networks', () => {
     const { made } = rates({ messagesPerInbox: MAX })
     const address = (network: number) => `2001:db8:1:${network}::1`
     times(MAX, () => made.count(ONE, ['inbox']))

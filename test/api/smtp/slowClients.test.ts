@@ -139,7 +139,7 @@ test('a mail over HTTP may take longer in total than the time for which a client
   const agent = await service.newAgent()
   const mail = `Subject: long\r\n\r\n${'x'.repeat(25)}`
   const { headers } = signedRequest({ to: [agent.address], mail })
-  // Bun looks for idle connections only every four seconds, so this mail takes longer than that to arrive.
+  // Bun looks for idle connections only every four seconds, so this mail takes longer than four seconds to arrive.
   const letters = [...mail]
   let drip: Timer | undefined
   const body = new ReadableStream({

@@ -141,7 +141,7 @@ test.each([
   expect(answer.body.message).toStartWith(said)
 })
 
-test('a draft is visible only in its project, its creation needs mail:send, and the number of drafts is limited', async () => {
+test('an API key sees only the drafts of its project, and needs mail:send to create a draft, up to the limit of 100 drafts', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const { draftId } = await create(agent, {})

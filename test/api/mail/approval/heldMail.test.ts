@@ -329,7 +329,7 @@ test('an owner edits a mail that waits for approval, and both the agent and the 
   ])
 })
 
-test('if an owner edits a mail while another owner reads it, the response has no hash of a text that the reader has not seen', async () => {
+test('if an owner edits a mail while another owner reads it, the reader never gets the new hash together with the old text', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { text: 'First words' })
   const held = await requestOf(service, agent, messageId)
@@ -374,7 +374,8 @@ test('if nobody decides about a mail that waits for approval, the mail expires a
   expect([late.status, late.body.error]).toEqual([410, 'expired'])
   const done = await untilStatus(agent, messageId, 'expired')
   expect(done.deliveryError).toBe('expired: nobody decided in time')
-  // A repeated approval call gets the same response after the service has recorded the expiry of the request.
+  // An approval call gets the same response before and after the service has recorded the expiry of the approval
+  // request.
   const later = await approve(agent, held)
   expect([later.status, later.body.error]).toEqual([410, 'expired'])
   const change = { sha256: held.sha256, text: 'Too late.' }
@@ -403,7 +404,7 @@ test('if nobody decides about a mail that waits for approval, the mail expires a
   expect([copies(messageId), copies(second.messageId)]).toEqual([[], []])
 })
 
-test('after the retention deletes the bytes of an approved mail, the approval request keeps their hash, and the service composes no new bytes', async () => {
+test('after the retention deletes the bytes of an approved mail, the approval request keeps their hash, and the bytes get status 410', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
@@ -516,7 +517,7 @@ test('a deleted project loses its drafts, approval requests, approval links and 
       .rowCount
   await waitFor('the link', async () => (await links()) === 1)
   await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
-  // The worker of the inbound pool deletes the rows of the deleted project some time later, so the test waits.
+  // A worker deletes the rows of the deleted project some time after the request, so the test waits.
   await waitFor('the purge', async () => {
     for (const table of ['drafts', 'approvals', 'known_recipients', 'messages']) {
       const { rowCount } = await pool.query(`select from ${table} where project_id = $1`, [

@@ -25,7 +25,7 @@ test('concurrent edits of a large mail that waits for approval get a limited par
   const answers = await Promise.all(edits)
   const count = (wanted: number) => answers.filter(({ status }) => status === wanted).length
   expect(count(200)).toBe(1)
-  // One edit is counted as 8 MB and one project gets at most 128 MB, so many of the concurrent edits must get 503.
+  // Each edit counts as 8 MB against the project's limit of 128 MB, so many of the concurrent edits must get 503.
   expect(count(503)).toBeGreaterThanOrEqual(10)
   expect(count(200) + count(409) + count(503)).toBe(30)
   const other = await heldAgent(service)

@@ -7,7 +7,8 @@ const reviewOf = (chars: number) => ({
 })
 
 /**
- * Creates a cache of reviews (the page texts that a person checks), and a list of the keys whose reviews were computed.
+ * Creates a cache of reviews (the page texts that a person checks). The list `made` holds the cache key of each review
+ * that was computed.
  */
 function start() {
   const reviews = new RecentReviews()
@@ -29,7 +30,7 @@ test('a review (the page texts of a mail that waits for approval) is computed on
   expect(made).toEqual(['a', 'b'])
 })
 
-test('the cache forgets the reviews that were read the longest ago, and keeps a single long review', async () => {
+test('a full cache forgets the reviews that were read the longest ago, but keeps the newest review even if it exceeds the limit', async () => {
   const { made, read } = start()
   for (const key of ['a', 'b', 'a', 'c', 'a', 'b']) await read(key)
   expect(made).toEqual(['a', 'b', 'c', 'b'])

@@ -284,7 +284,7 @@ test('if two changes of an event are rejected at the same time, the next mail ab
   await expectFirstSummary(agent, guest, uid)
 })
 
-test('an event that is scheduled for later does not delay the invitations that are due now', async () => {
+test('a mail with an event that is to be sent tomorrow does not delay the invitations that are due now', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const host = await idle.newAgent()
   const tomorrow = new Date(Date.now() + 24 * 3_600_000).toISOString()

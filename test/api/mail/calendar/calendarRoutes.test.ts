@@ -117,7 +117,7 @@ describe('the calendar shows each instance of an event with its own start, end a
     })
   })
 
-  test('if a recurring event’s time zone has no name, each instance states its end in the local time of its start', async () => {
+  test('if the time zone of a recurring event has no name, the local end of each instance has the UTC offset of its start', async () => {
     const projectId = await newProject(pool)
     const time = (hour: string) => ({ at: '', local: `2031-02-01T${hour}:00:00`, zone: null })
     const series = { rule: 'FREQ=DAILY', next: [] }

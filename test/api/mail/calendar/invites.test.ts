@@ -204,7 +204,7 @@ test('a message with an event outside of the years 1 to 9999 can be read, but sh
   expect(message.invites).toBeUndefined()
 })
 
-test('the service applies updates and cancellations of an event in the order of SEQUENCE, even if they arrive in another order', async () => {
+test('the service applies updates and cancellations of an event in the order of SEQUENCE, not in the order of arrival', async () => {
   const agent = await service.newAgent()
   const uid = 'order@example.com'
   const first = await invite(agent, { uid })
@@ -374,7 +374,7 @@ test('if the service knows that a series was cancelled, an instance of the serie
   expect(await calendar(agent)).toEqual([])
 })
 
-test('events about a message contain its calendar invitation, and a client can wait for a message with an invitation', async () => {
+test('the event message.invite contains the calendar invitation of the message, and a client can wait for a message with an invitation', async () => {
   const agent = await service.newAgent()
   const after = new Date().toISOString()
   const message = await invite(agent, { uid: 'told@example.com' })

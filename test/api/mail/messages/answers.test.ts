@@ -1,6 +1,6 @@
 /**
- * Makes the same API calls with each value of the setting `ANSWERS`. Clients that were written for other mail services
- * need the value `full`.
+ * Makes the same API calls with each value of the setting `ANSWERS`, because clients that were written for other mail
+ * services need the value `full`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {

@@ -123,7 +123,7 @@ test('text extraction from an incomplete PDF or a broken office file fails, and 
   ])
 })
 
-test('a wait for a word in the subject finds the message, although the event omits this part of the subject', async () => {
+test('a wait finds a message by the end of its long subject, although the event contains only the start of the subject', async () => {
   const agent = await service.newAgent()
   const wait = agent.get('/v0/messages/wait?has=text&subject=zanzibar&timeout=30')
   await service.deliver({
@@ -147,7 +147,7 @@ test('a wait for a word in the subject finds the message, although the event omi
   ])
 })
 
-test('a call that waits for a text ignores a file that cannot be read, and a call that waits for a message ignores a message that is deleted at once', async () => {
+test('a wait for a text ignores a file that cannot be read, and a wait for a message ignores a message that is deleted at once', async () => {
   const agent = await service.newAgent()
   const text = agent.get('/v0/messages/wait?has=text&timeout=30')
   const pdf = Buffer.from('%PDF-1.7 and no more')

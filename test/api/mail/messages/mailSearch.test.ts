@@ -173,7 +173,8 @@ testWhole(
       subject: 's',
       text: 'common hundredth fiftieth past',
     })
-    // Adds 70,000 messages to an inbox: some contain other words, and one word occurs only in old messages.
+    // The query adds 70,000 messages to the inbox. Some of the searched words occur only in a few of them, and one word
+    // only in old messages.
     const key = searchKey(many.project.id)
     await pool.query(
       `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
@@ -213,7 +214,7 @@ testWhole(
   },
 )
 
-test('messages that were stored before the search index existed are added to the index later', async () => {
+test('a maintenance job adds messages to the search index that were stored before the index existed', async () => {
   const { pool } = service.database
   const older = await service.newAgent()
   await older.post('/v0/messages/send', {

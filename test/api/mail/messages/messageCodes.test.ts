@@ -90,7 +90,7 @@ test('a wait with has=code returns the first message that has a code', async () 
   })
 })
 
-test('a wait for a code with the parameter after returns at once the oldest message since that time that has a code', async () => {
+test('a wait with has=code and a time in the parameter after returns at once the oldest message with a code since this time', async () => {
   const agent = await service.newAgent()
   const after = new Date(Date.now() - 60_000).toISOString()
   for (const id of ['none', 'first', 'second']) {

@@ -1,6 +1,6 @@
 /**
- * Tests that a wait for a message checks the API key again after its event reader is open. A notification about a
- * changed key reaches only open event readers.
+ * Tests that a wait for a message checks the API key again after its event reader is open, because a notification about
+ * a changed key reaches only open event readers.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type EventFeed, startEventFeed } from '../../../../api/events/eventFeed.ts'

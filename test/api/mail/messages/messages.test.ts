@@ -142,7 +142,7 @@ test('the labels filter finds only messages with all given labels', async () => 
   expect((await agent.get('/v0/messages?labels=a,,b')).status).toBe(400)
 })
 
-test('labels are added and removed, and nothing else changes', async () => {
+test('a label change adds and removes the given labels, and keeps all other labels of the message', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const patch = async (body: unknown) =>

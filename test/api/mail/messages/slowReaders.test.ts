@@ -15,7 +15,9 @@ import {
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/long.ts'
 
-/** Holds the time in milliseconds of the test clock, by which projects get back their time for costly reads. */
+/**
+ * Holds the time in milliseconds of the test clock. While this time passes, projects regain the right to costly reads.
+ */
 let paceMs = 0
 let service: TestService
 beforeAll(async () => {

@@ -77,8 +77,8 @@ test('if threads move to the top while a client reads the list in pages, the cli
     )
     seen.push(...body.threads.map((thread: any) => thread.threadId))
     token = body.nextPageToken
-    // The oldest threads, which the client has not seen so far, move ahead of the page cursor, and new threads appear.
-    // The client must still get each thread once.
+    // The oldest threads, which the client has not seen so far, get replies and move to the top of the list. New
+    // threads also appear there. The client must still get each thread once.
     for (let n = 0; n < 2 && oldest < 12; n++, oldest++) {
       await agent.post(`${messagePath(sent[oldest].messageId)}/reply`, { text: 'bump' })
     }

@@ -135,7 +135,7 @@ describe('the service reads the unsubscribe setting of a send request, and refus
     expect(readUnsubscribe(undefined)).toBeNull()
   })
 
-  test('the unsubscribe setting is refused if its URL or its mail address is wrong, even if the other value is right', () => {
+  test('the unsubscribe setting is refused even if only its URL or only its mail address is wrong', () => {
     expect(fault({ url: 'http://a.example/u', mailto: 'leave@a.example' })).toEqual([
       400,
       'unsubscribe.url must be an https URL of at most 900 characters',

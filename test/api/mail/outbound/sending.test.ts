@@ -182,7 +182,7 @@ test('a project whose storage is full cannot send mail', async () => {
   ])
 })
 
-describe('a reply to a message has the right recipients, subject and thread', () => {
+describe('a reply takes its recipients, subject and thread from the answered message', () => {
   test('a reply to a mail that the project itself sent goes to the recipients of that mail, in the same thread', async () => {
     const { messageId, threadId } = await sendMail(agent, { cc: ['bob@example.com'] })
     const { status, body } = await reply(messageId)

@@ -183,7 +183,7 @@ test('a send request with an invalid attachment gets status 400 and a message th
 })
 
 testWhole(
-  'a mail of the maximum size is sent, and only attachments may make its request exceed the default body limit',
+  'only attachments may make a send request exceed the default body limit, so a mail of the maximum size is sent',
   async () => {
     const agent = await service.newAgent()
     const content = randomBytes(25 * 1024 * 1024)

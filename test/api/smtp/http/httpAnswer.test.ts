@@ -18,7 +18,7 @@ test.each([
   },
 )
 
-test('an internal error is not shown to the mail provider as an HTTP refusal', () => {
+test('an internal error does not become an HTTP refusal, so the mail provider does not see its message', () => {
   const refusal = new HttpRefusal(401, 'text')
   expect(toRefusal(refusal)).toBe(refusal)
   for (const error of [new Error('secret'), 'secret', null]) expect(toRefusal(error)).toBeNull()

@@ -211,7 +211,7 @@ test('large webhooks of Postmark are read one at a time, and a small webhook doe
   rmSync(folder, { recursive: true })
 })
 
-test('Postmark’s webhook delivers mail at its secret URL; its SPF result is stored separately, and a repeated delivery adds no second mail', async () => {
+test('the service stores a mail from Postmark’s secret webhook URL once, even if it is delivered twice, and keeps its SPF result separately', async () => {
   const agent = await service.newAgent()
   const { postmarkUrl } = await newSecret()
   const url = new URL(postmarkUrl)

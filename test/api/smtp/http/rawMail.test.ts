@@ -263,7 +263,7 @@ test('connections that deliver mail over HTTP count for the receiving inbox, so 
   await waitFor('room for the inbox', async () => (await hand(flooded)).status === 200)
 })
 
-test('without INBOUND_SECRETS the HTTP port for mail is closed, and other paths and methods get an error response', async () => {
+test('the HTTP port for mail is closed without INBOUND_SECRETS, and otherwise refuses unknown paths and methods', async () => {
   await using closed = await startTestService({ workers: false })
   expect(closed.smtp!.httpPort).toBeNull()
   expect((await handOver(port, { method: 'POST', body: 'x' }, '/v0/other')).status).toBe(404)

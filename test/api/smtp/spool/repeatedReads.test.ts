@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Returns a copy of the database pool in which another function runs the queries. */
+/** Returns a copy of the database pool that passes each query to the function `query`. */
 const poolWith = (query: (run: () => Promise<unknown>) => Promise<unknown>) =>
   new Proxy(database.pool, {
     get(target, key) {
