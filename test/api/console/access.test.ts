@@ -178,7 +178,7 @@ describe('the console finds the session of a request by its session cookie, and 
     }
   })
 
-  test('the console ignores a cookie with another name or a malformed secret, and does not count it as a guessed secret', async () => {
+  test('the console ignores a cookie with a wrong name or a malformed secret, and does not count it against the limit of wrong secrets', async () => {
     const secret = live.slice(live.indexOf('=') + 1)
     for (const cookie of [
       '',

@@ -45,10 +45,10 @@ test('a console session can call API routes like an API key, but its calls do no
   expect((await agent.get('/v0/whoami')).status).toBe(200)
 })
 
-test('a person may send the console 600 requests a minute in all sessions together, and the console refuses further requests', async () => {
+test('a person may send the console 600 requests a minute in all sessions together, and each request above this limit gets 429', async () => {
   const sessions = [await signIn(service), await signIn(service)]
   const personId = (await sessions[0]!.get('/session')).body.person.personId as string
-  // The test also uses up the rate limit of the next minute, so that the end of the current minute does not matter.
+  // The test moves the time window of the rate limit to the next minute, so that the window cannot end during the test.
   await service.database.pool.query(
     `insert into rate_windows (subject, window_start, used)
      values ($1, date_trunc('minute', clock_timestamp()) + interval '1 minute', 598)
@@ -303,8 +303,8 @@ test('the console overview counts messages of the current minute, and counts mes
   expect(after.minutes.at(-1).jobs).toEqual(after.jobs)
   for (const range of ['hour', 'day', 'week', 'month']) {
     const { history } = (await operator.get(`/overview?range=${range}&zoneMinutes=-330`)).body
-    // The history of message counts divides the time range into parts, and one part may end while the test runs. The
-    // newest messages may then be in two parts, so the test adds the counts of all parts.
+    // The history of message counts divides the time range into parts. The test adds the counts of all parts, because a
+    // part may end during the test, and the newest messages are then in two parts.
     const mailOut = history.parts.reduce((sum: number, part: any) => sum + part.mailOut, 0)
     expect([range, history.range, mailOut]).toEqual([range, range, total(after)])
   }
@@ -336,7 +336,7 @@ test('the console overview counts messages of the current minute, and counts mes
     `delete from statistics_minutes
      where minute = date_trunc('minute', clock_timestamp()) - interval '10 minutes' returning minute`,
   )
-  // A minute that ended during an earlier test may already count some of these messages, so the test resets the counts.
+  // The counts from earlier tests may already include some of these messages, so the test sets all counts to 0.
   await pool.query('update statistics_minutes set mail_out = 0')
   await pool.query(`update messages set added_at = $1 where direction = 'sent'`, [
     removed.rows[0]!.minute,

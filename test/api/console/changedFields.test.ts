@@ -99,7 +99,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect([scopes.includes('mail:send'), scopes.includes('vault:write')]).toEqual([false, false])
   })
 
-  test('if one person changes the approval hours while another person requires approval for mail, the requirement stays', async () => {
+  test('if one person changes the expiry time of approval requests while another requires approval for mail, approval stays required', async () => {
     const agent = await till.service.newAgent()
     await desk.open(`projects/${agent.project.id}/settings`)
     await press('Change sending')
@@ -121,7 +121,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect((await agent.get('/v0/vault/bank')).status).toBe(403)
   })
 
-  test('if a person saves a form that shows a default value, the project does not store this value as its own limit', async () => {
+  test('if a person saves a form that shows a default limit, the service does not store the default as the project’s own limit', async () => {
     const agent = await till.service.newAgent()
     await desk.open(`projects/${agent.project.id}/settings`)
     await press('Change storage')
@@ -158,7 +158,7 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     })
   })
 
-  test('if the first operator is renamed while another request sets the operator’s email address, the new name stays', async () => {
+  test('if the first operator (the console’s initial user) is renamed while another request sets the operator’s email address, the new name stays', async () => {
     const headers = { 'x-purser-console': '1' }
     const people = `${till.service.url}/console/api/people`
     const { request } = desk.context

@@ -199,8 +199,8 @@ describe.skipIf(!hasBrowser)('the console shows hostile content safely', () => {
 
 test('the console removes from a mail all elements that load or run content, navigate the page or submit data', () => {
   const shown = framedHtml({ html: hostileHtml(), images: [] })
-  // The test removes style elements before the comparison. The requests that style elements cause are stopped only by
-  // the content security policy.
+  // The test removes style elements before the comparison, because only the content security policy stops the requests
+  // that they cause.
   const body = shown.slice(shown.indexOf('<body>')).replace(/<style>[\s\S]*?<\/style>/g, '')
   expect(body).not.toMatch(
     /<(script|iframe|object|embed|link|meta|base|form|video|audio|source)\b/i,

@@ -50,7 +50,7 @@ async function linkOf(agent: Agent, messageId: string): Promise<string> {
   return await approvalLink(service, sink, approvalId)
 }
 
-test('mail scanners may open an approval link any number of times, but its form decides about the mail only once', async () => {
+test('mail scanners may open an approval link any number of times, but the form on its page can decide about the mail only once', async () => {
   const agent = await noticed()
   const { messageId } = await sendMail(agent, letter('Scanned'))
   const link = await linkOf(agent, messageId)

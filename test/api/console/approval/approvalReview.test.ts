@@ -136,7 +136,7 @@ for (const [name, html] of Object.entries(UNSHOWABLE)) {
   })
 }
 
-test('an approval link does not approve a mail with a hidden part, even if the clock of the API is ahead of the database', async () => {
+test('an approval link does not approve a mail with a hidden part, even if the API’s clock is ahead and the link seems expired', async () => {
   const html = UNSHOWABLE['a form']!
   const { link, sha256, approvalId } = await held({ subject: 'early', text: 'x', html })
   const { expiresAt } = (await service.platform.get(heldPath(agent, approvalId))).body

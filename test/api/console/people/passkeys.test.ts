@@ -113,8 +113,8 @@ describe.skipIf(!hasBrowser)('a person signs in with a passkey', () => {
       'The passkey is refused: this browser did not ask for it within five minutes',
     ])
     expect((await send(own)).status).toBe(201)
-    // A passkey challenge is valid for one attempt, so the service refuses a repeated signature. The service also
-    // refuses a forged signature of a passkey challenge.
+    // The service must refuse a repeated signature, because a passkey challenge is valid for one attempt. The service
+    // must also refuse a forged signature.
     expect((await send(own)).status).toBe(401)
     expect((await send(own, forged)).status).toBe(401)
     await context.close()

@@ -325,7 +325,8 @@ test('if an operator enters invalid data about a person, the service names the w
     [{ ...good, projectIds: ['prj_none'] }, 400, 'projectIds must name live projects'],
     [{ ...good, name: 'a\nb' }, 400, 'name must be one line of 1 to 100 characters'],
   ]
-  // The mail domain is not verified yet, but an agent may already get an inbox at this domain.
+  // The mail domain is not verified yet, but an agent may already get an inbox at this domain, so no person may have an
+  // address there.
   await operator.post('/v0/platform/domains', { domain: 'agents.example.com' })
   for (const [body, status, message] of cases) {
     const answer = await operator.post('/people', body)
@@ -361,7 +362,7 @@ test('if an operator changes a person while another operator removes this person
   expect([late!.status, late!.body.message]).toEqual([404, 'Person not found'])
 })
 
-test('nobody can remove the first operator, and nobody can change their own role', async () => {
+test('nobody can remove the first operator (the console’s initial user), and nobody can change their own role', async () => {
   const first = await signIn(service)
   const { personId } = (await first.get('/session')).body.person
   expect((await first.delete(`/people/${personId}`)).status).toBe(409)

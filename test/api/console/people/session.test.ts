@@ -97,7 +97,7 @@ test('the session cookie is HttpOnly and SameSite=Strict, and with https, no sib
   }
 })
 
-test('a process of the previous release, which knows no roles, accepts only sessions and sign-in links of the first operator', async () => {
+test('a process of the previous release accepts only sessions and sign-in links of the first operator, because it knows no roles', async () => {
   const { pool } = service.database
   const viewer = await signInAs(service, 'viewer')
   const token = await createSignInLink(pool, viewer.personId)
@@ -111,8 +111,8 @@ test('a process of the previous release, which knows no roles, accepts only sess
   const secret = viewer.cookie.split('=')[1]!
   expect(await asBefore('console_sessions', 'secret_hash', secret)).toBe(0)
   expect(await asBefore('console_links', 'token_hash', token)).toBe(0)
-  // A process of the old release must also accept the session of the first operator, because both releases run at the
-  // same time during an upgrade.
+  // A process of the previous release must accept the first operator's session, because both releases run at the same
+  // time during an upgrade.
   const first = await signIn(service)
   expect(await asBefore('console_sessions', 'secret_hash', first.cookie.split('=')[1]!)).toBe(1)
   const started = await stranger().post('/sessions', { token })
@@ -295,7 +295,7 @@ test('a request with a malformed sign-in token gets status 400 and an error that
   }
 })
 
-test('the service deletes expired sign-in links and console sessions, but keeps the record of the first sign-in', async () => {
+test('the service deletes expired sign-in links and console sessions, but keeps a record that somebody has signed in before', async () => {
   const { pool } = service.database
   await pool.query("update console_links set expires_at = clock_timestamp() - interval '1 hour'")
   await pool.query("update console_sessions set expires_at = clock_timestamp() - interval '1 s'")

@@ -169,7 +169,7 @@ test('the /64 networks of one /48 network together begin at most sixty sign-ins 
   }
   await withinOneMinute()
   const statuses: number[] = []
-  // Requests for one address wait for each other, so the test runs only a few at the same time.
+  // Requests for the same email address wait for each other, so the test sends only five requests at the same time.
   for (let first = 0; first < 70; first += 5) {
     const some = Array.from({ length: 5 }, (_, n) => askFrom(`2001:db8:1:${first + n}::1`))
     statuses.push(...(await Promise.all(some)))
@@ -193,7 +193,7 @@ test('the service sends no sign-in link to an address in one of its own mail dom
   expect(sink.mails.some(({ email: mail }) => mail.to?.[0]?.address === email)).toBe(false)
 })
 
-test('each owner of a project gets a separate approval link for a mail, and the link ends when the person is no longer an owner', async () => {
+test('each owner of a project gets a separate approval link for a mail, and the link ends when its recipient is no longer an owner', async () => {
   const agent = await heldAgent(service)
   const [one, other] = [
     await signInAs(service, 'owner', [agent.project.id]),

@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)('a person uses the keyboard shortcuts of the consol
     await waitFor('the row', async () => (await rowInFocus(page)) === 'event-60')
   })
 
-  test('the keyboard shortcuts focus the search, do nothing while a person types, and are listed in a dialog', async () => {
+  test('the shortcut / focuses the search, where typed letters are no shortcuts, and the shortcut ? lists all shortcuts in a dialog', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/webhooks`)

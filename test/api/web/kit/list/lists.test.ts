@@ -107,7 +107,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     await waitFor('the focus', () =>
       row.evaluate((element: any) => element.contains(element.ownerDocument.activeElement)),
     )
-    // A screen without a list also keeps its scroll position after Back, although its content loads later.
+    // Like a list, any other screen keeps its scroll position after Back, although its content loads later.
     const { body } = await agent.post('/v0/messages/send', {
       to: ['a@b.example'],
       subject: 'Long',
@@ -130,7 +130,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     expect(await page.evaluate<number>('scrollY')).toBe(0)
   })
 
-  test('while the service is unreachable, a long list sends only a few requests, and it loads its rows afterwards', async () => {
+  test('while the service is unreachable, a long list sends only a few requests, and loads its rows when the service is back', async () => {
     await using console = await openConsole(browser, service)
     const { page, requests } = console
     await console.open(screen())
@@ -145,7 +145,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     await scrollTo(console, ROWS - 340)
   })
 
-  test('while the database is unreachable, a long list keeps its rows, and it loads the next rows afterwards', async () => {
+  test('while the database is unreachable, a long list keeps its rows, and loads the next rows when the database is back', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
