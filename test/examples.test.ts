@@ -134,7 +134,8 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
     async () => {
       const { found: shop } = await run('sellerHono.ts', /selling at (\S+)/)
       const secret = 'whsec_of_this_example_and_no_other'
-      // The receipt key of the payment is published only after the receiver has started.
+      // The receipt key of the payment is published only after the receiver has started, so the receiver cannot rely on
+      // keys from its start.
       let isPublished = false
       const port = await serve(async ({ url }, response) => {
         const keys = await fetch(`${till.service.url}${url}`)

@@ -136,7 +136,7 @@ test('each folder of tests has the same name as the source folder that it tests'
   expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
-test('the routes xRoutes are exported only from xRoutes.ts, and the name of no API file ends with View, Views or Operations', () => {
+test('an API file xRoutes.ts exports its routes as xRoutes, and the name of no API file ends with View, Views or Operations', () => {
   const inApi = sources.filter(
     ({ path, room }) => room === 'api' && !path.startsWith('api/client/') && !path.startsWith(PAGE),
   )

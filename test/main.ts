@@ -62,8 +62,8 @@ const isWanted = (content: string): boolean =>
 type Env = Record<string, string | undefined>
 
 /**
- * Saves a fifth of the processor time, because the runtime neither optimises code for long runs nor gives memory back
- * at once. The whole suite runs without these settings, as the service does.
+ * Saves a fifth of the processor time, because with these settings the runtime neither optimises code for long runs nor
+ * gives memory back at once. The whole suite runs without the settings, as the service does.
  */
 const QUICK: Env = isWhole ? {} : { BUN_JSC_useFTLJIT: '0', MIMALLOC_PURGE_DELAY: '5000' }
 

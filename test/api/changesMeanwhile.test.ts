@@ -30,7 +30,10 @@ const endpoint = {
   network: 'base-sepolia',
 }
 
-/** Holds an agent's mail that waits for approval, with its approval request and the console's path of its review. */
+/**
+ * Makes an agent's mail that waits for approval. Returns the mail with its approval request, and functions that read
+ * its review and edit the mail.
+ */
 async function heldMail(content: object = {}) {
   const owner = await heldAgent(service)
   const { messageId } = await sendMail(owner, content)
@@ -140,7 +143,7 @@ test('an event stream ends with 401 if the key lost a scope, or was replaced, be
   }
 })
 
-describe('a mail that waits for approval changes while a person reads or edits it', () => {
+describe('if a mail that waits for approval changes while a person reads or edits it, the service neither shows nor edits the old version', () => {
   const over = { error: 'conflict', message: 'The request no longer waits' }
   const LOCK = 'for no key update of o'
 
@@ -224,7 +227,7 @@ describe('a mail that waits for approval changes while a person reads or edits i
     expect((await expired.review()).status).toBe(404)
   })
 
-  test('a review leaves out an invitation that disappears during the read', async () => {
+  test('a review of a mail leaves out an invitation that disappears while the service reads the mail', async () => {
     const file = {
       filename: 'a.ics',
       contentType: 'text/calendar',

@@ -55,8 +55,8 @@ test('a deleted project is erased, and the response states when its backups expi
     'blobs',
     'recipients',
   ])
-  // Two tables keep the id of a deleted project, so that no other project can ever get the email address of this
-  // project. The log of the organization keeps who deleted the project.
+  // Two tables keep the id of a deleted project, so that no other project can ever get its email address. A third
+  // table, the log of the organization, keeps who deleted the project.
   expect(await tablesNaming(agent.project.id)).toEqual(['api_keys', 'audit_log', 'projects'])
   const until = Date.parse(erased.completedAt) + 30 * 86_400_000
   expect(erased.outside[0]).toEqual({

@@ -149,8 +149,8 @@ test('each filter of the audit log returns only the matching entries, alone and 
   await agent.get(path('b/ü'))
   await agent.get(path('gone'))
   const { pool } = service.database
-  // The test adds two entries directly to the audit log: one for sent mail, and one whose action only begins like an
-  // action of the vault.
+  // The test adds two entries directly to the audit log: one for sent mail, and one whose action begins with "vault"
+  // but is no action of the vault.
   await pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)
      values ($1, 'mail.send', 'thd_1', 'loid-other', 'r', 'ok', '2020-01-01'),

@@ -198,7 +198,7 @@ test('a project export contains the purse (agent’s wallet) with its mandates (
   ])
 })
 
-test('a project export contains the refunds that the service records and that the seller transfers by hand', async () => {
+test('a project export contains the refunds that the seller sends by hand and the service records', async () => {
   const agent = await service.newAgent()
   const { id } = await newSettled(pool, { projectId: agent.project.id })
   await pool.query('update payments set finalized_at = clock_timestamp() where id = $1', [id])
@@ -280,7 +280,7 @@ test('an export that loses its database connection ends with an error and never 
   expect(next.at(-1).counts.message).toBe(600)
 })
 
-test('at most four exports run at the same time, at most two of them for one platform key, and the service refuses further exports until one ends', async () => {
+test('at most four exports run at the same time, two of them for one platform key, and any other export is refused until one ends', async () => {
   const agent = await service.newAgent()
   await fill(agent, 200)
   const others = [generateKey('platform'), generateKey('platform')]

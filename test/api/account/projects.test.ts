@@ -247,7 +247,7 @@ test('a platform key sets the retention periods of a project within bounds, and 
   expect(logs[1].actor).toBe(service.platform.key.slice(0, 17))
 })
 
-test('the audit log of a project records a change and its actor, and a misspelt field changes nothing', async () => {
+test('the audit log of a project records a change with its actor, whereas a change with a misspelt field is refused and not recorded', async () => {
   const project = await create()
   const path = `/v0/platform/projects/${project.projectId}`
   const change = (body: object) => service.platform.patch(path, body)

@@ -83,7 +83,7 @@ test('if the response to a deletion is lost and the retry finds nothing, the cli
   }
 })
 
-test('a deletion is an error if its first attempt finds nothing, or if only a rate limit refused the earlier attempts', async () => {
+test('a deletion that finds nothing is an error at its first attempt, and after attempts that a rate limit refused', async () => {
   for (const steps of [[MISSING], [LIMITED, MISSING]]) {
     const { purser } = await misbehaving(steps)
     expect(await rejection(purser.messages.delete('<a@b.example>'))).toBeInstanceOf(NotFoundError)
@@ -116,13 +116,13 @@ test('if the response to a call that waits for a message is lost, the repeated c
     const [first, second] = requests.map(({ path }) => new URLSearchParams(path.split('?')[1]))
     expect([first?.get('after'), first?.get('timeout')]).toEqual([null, '20'])
     expect(second?.get('from')).toBe('shop.example')
-    // The server that the test imitates states its time in whole seconds, so the parameter `after` may differ by a
-    // second.
+    // The server that the test imitates states its time in whole seconds, so the time in the parameter `after` may
+    // differ by a second.
     expect(Date.parse(second?.get('after') ?? '')).toBeWithin(startMs - 1_100, startMs + 1_100)
     expect(Number(second?.get('timeout'))).toBeWithin(15, 21)
   }
-  // The client got no response to its first call, so it does not know the time of the service. The repeated call
-  // therefore also has no parameter `after`.
+  // The client does not know the time of the service, because its first call got no response. Therefore the repeated
+  // call has no parameter `after`.
   const urls: string[] = []
   const unreached = new Purser({
     apiKey: KEY,
@@ -170,7 +170,7 @@ test('the client does not repeat a call whose lost response may have shown a gen
   }
 })
 
-test('if a kept connection closes without a response, only the client decides whether a call is sent again', async () => {
+test('if a kept connection closes without a response, the client repeats a deletion, but no call that may have shown a new secret', async () => {
   const webhookUrl = 'https://shop.example/hook'
   const endpoint = { urlPattern: 'https://shop.example/a', priceUsdc: '0.01', webhookUrl }
   const secret = await misbehaving([FINE, 'drop', FINE])

@@ -99,7 +99,7 @@ describe('verifyReceipt checks the signature and the content of a receipt', () =
     expect(await reasonOf({ ...receipt, body: reversed })).toBe('accepted')
   })
 
-  test('a receipt is refused if its JWS has another key, another payment or another algorithm than EdDSA', async () => {
+  test('a receipt is refused if its JWS is malformed, is about a different payment, or has a different key or an algorithm other than EdDSA', async () => {
     const other = (changes: Partial<ReceiptBody>) =>
       signReceipt({ body: { ...body, ...changes }, key: signing }).jws
     const [header, payload, signature] = receipt.jws.split('.')

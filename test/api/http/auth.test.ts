@@ -194,7 +194,7 @@ test('a console request is refused if its session ends or the signed-in person l
   expect((await agent.get('/v0/vault/late')).status).toBe(404)
 })
 
-test('if the second check of an API key or a session fails, the error does not blame the request body', async () => {
+test('if the check of an API key or a session after the arrival of the body fails, the error does not blame the request body', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   const response = await inTwoParts(

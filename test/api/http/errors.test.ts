@@ -155,7 +155,7 @@ test('a request without a body may have the header Content-Type: application/jso
   expect(response.status).toBe(200)
 })
 
-test('the service returns a valid X-Request-Id, and replaces an invalid one', async () => {
+test('the service returns the X-Request-Id of a request if it is valid, and otherwise a new id', async () => {
   const ask = async (id: string) =>
     (await fetch(`${service.url}/healthz`, { headers: { 'x-request-id': id } })).headers.get(
       'x-request-id',

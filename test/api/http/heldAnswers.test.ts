@@ -29,7 +29,7 @@ test('a response body of at most 256 KB is returned whole, even if other respons
   expect(await answers.body('b', 1, read)).toBeInstanceOf(ReadableStream)
 })
 
-test('a response that grows part by part leaves out parts that do not fit into the memory, and counts the parts that it must contain', async () => {
+test('a response that grows part by part leaves out optional parts that do not fit into the memory, and always takes its required parts', async () => {
   const answers = new HeldAnswers({ totalBytes: 8 * MB })
   const growing = answers.grow('a', 3 * MB)
   expect([growing.add(2 * MB, false), growing.add(2 * MB, false)]).toEqual([true, false])
@@ -101,7 +101,7 @@ test('if memory is needed, responses that were not read for three minutes are dr
   expect(late).toBeInstanceOf(ReadableStream)
 })
 
-test('if a request is refused anyway, no unread response of another request is dropped for it', async () => {
+test('if a request cannot get enough memory in any case, the service refuses it and drops no unread response of another request', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 8 * MB, nowMs: () => nowMs })
   const waiting = ((await answers.body('a', MB, read)) as ReadableStream<Uint8Array>).getReader()

@@ -55,7 +55,7 @@ test('if a new request body needs memory, an unfinished body of the project that
   expect(ended).toEqual(['a 50', 'c 70'])
 })
 
-test('all request bodies together use up to 256 MB; above this limit, a caller that already uses as much memory as the others is refused', () => {
+test('all request bodies together use up to 256 MB; above this limit, a caller that already uses as much memory as any other caller is refused', () => {
   const bodies = new HeldBodies()
   const ended: string[] = []
   const hold = (project: string, bytes: number) =>

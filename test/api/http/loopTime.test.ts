@@ -28,7 +28,7 @@ test('a project that reads much large JSON must wait, while other projects and o
   expect(() => list('a')).toThrow(refused('3'))
 })
 
-test('the time of a function counts for its project even if the function fails', () => {
+test('the running time of a function counts against the processor time of its project even if the function fails', () => {
   const time = new LoopTime()
   const block = (ms: number) => {
     const before = process.cpuUsage()
@@ -42,8 +42,8 @@ test('the time of a function counts for its project even if the function fails',
     throw new Error('failed')
   }
   expect(() => time.run(a, failing)).toThrow('failed')
-  // Both functions together took at least 20 ms. After 142.6 MB of JSON, which counts as 4,991 ms, only 9 ms are left,
-  // so the project is refused.
+  // The two functions that the project has run above took at least 20 ms. After 142.6 MB of JSON, which counts as 4,991
+  // ms, only 9 ms are left, so the project is refused.
   time.countJson(a, 142.6 * MB)
   expect(() => time.admit(a)).toThrow('Too many large responses')
   const b = { sharer: 'b', route: '/page' }

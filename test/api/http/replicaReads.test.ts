@@ -51,8 +51,8 @@ test.each([
 )
 
 test('if the service cannot record that a caller wrote data, the call still succeeds, and the primary database serves the caller’s reads', async () => {
-  // This second database is no standby, so the service reads no lists from it. The service still records each write of
-  // a project there.
+  // The second database of this test is no replica, so the service reads no lists from it. Nevertheless the service
+  // must record each write of a project.
   await using other = await createTestDatabase()
   await using service = await startTestService({
     smtp: false,

@@ -32,7 +32,7 @@ async function post(batch: object): Promise<{ status: number; bytes: number; res
   return { status, bytes: Buffer.byteLength(JSON.stringify(body)), results }
 }
 
-/** Returns the labels that the last call of a batch returns. This call changes labels. */
+/** Returns the labels in the result of the batch's last call, which changes labels. */
 const labelsIn = (results: any[]): string[] => results.at(-1).structuredContent.labels
 
 /** Sends a batch and reads only the first bytes of the answer. */
@@ -51,7 +51,7 @@ function readNothing(batch: object): Promise<{ socket: Socket; head: string }> {
   )
 }
 
-test('the reads of a batch return at most 8 MB together, and a change in the batch is still answered', async () => {
+test('the reads of a batch return at most 8 MB together, but a change after these reads still gets its response', async () => {
   const alone = await post(read(1))
   expect(alone.bytes).toBeWithin(LIMIT_BYTES / 8, LIMIT_BYTES)
   const reads = [1, 2, 3, 4, 5, 6, 7].map(read)
@@ -75,7 +75,8 @@ test('unread answers to batches get a limited part of the memory, and a change i
   try {
     let head = ''
     while (!head.includes('"isError":true') && sockets.length < 40) {
-      // These results fit into 8 MB, so only a lack of memory refuses a read, in whatever order the calls end.
+      // The results of this batch fit into the limit of 8 MB in any order. Therefore only a lack of memory can refuse a
+      // read.
       const batch = [...[1, 2, 3].map(read), change(`unread${sockets.length}`)]
       const begun = await readNothing(batch)
       sockets.push(begun.socket)
@@ -96,7 +97,7 @@ test('unread answers to batches get a limited part of the memory, and a change i
   })
 })
 
-test('a batch that waits for mail holds no memory of other responses', async () => {
+test('a batch that waits for mail occupies no memory that the responses of other batches need', async () => {
   const waits = Array.from({ length: 40 }, () =>
     post([call(1, 'mail.wait', { subject: 'never', timeout: 1 }), read(2)]),
   )

@@ -9,7 +9,7 @@ const callsWith = (...stateKeys: Uint8Array[]) =>
     projectId: 'prj_1',
   } as never)
 
-test('after a key rotation, the service can still read the state of an MCP call that waits for the owner, until the key that signed the state is removed', async () => {
+test('after a key rotation, the service can read the state of an MCP call that waits for the owner while the key that signed it is configured', async () => {
   const held = { call: 'digest', data: {} }
   const state = await callsWith(old, next).mint(held, {} as never)
   expect(await callsWith(next, old).verify(state, {} as never)).toEqual(held)

@@ -34,7 +34,7 @@ async function post(body: unknown, { key = agent.key, headers = {}, path = '/mcp
 const WHOAMI = toolCall('whoami')
 const CANCELLED = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
 
-describe('the service refuses GET and DELETE requests to /mcp, because it has no MCP sessions, and refuses a body that is not an object', () => {
+describe('a request to /mcp is refused if its method is GET or DELETE, or if its body is not an object', () => {
   test.each(['GET', 'DELETE'])(
     'an MCP request with the method %s gets status 405 and a message that says to use POST',
     async (method) => {

@@ -146,7 +146,7 @@ describe('the service tells an app what is wrong with its authorization request'
   })
 })
 
-describe('if an error must not be sent to the app, the person sees an error page instead', () => {
+describe('if an error cannot be sent safely to the app, the person sees an error page instead', () => {
   const UNKNOWN = 'client_id is unknown: let the app register again.'
 
   /** Expects that the response is an error page with the given text. */
@@ -217,7 +217,7 @@ describe('if an error must not be sent to the app, the person sees an error page
   })
 })
 
-test('a consent request belongs to one browser, which keeps the same cookie for its next request', async () => {
+test('a consent request belongs to one browser, and a second request from this browser keeps the browser’s cookie', async () => {
   const first = await ask({})
   expect(first.headers.get('location')).toMatch(/^\/console\/connect#oar_[0-9a-f]{24}$/)
   expect(first.headers.get('referrer-policy')).toBe('no-referrer')

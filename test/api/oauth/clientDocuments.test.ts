@@ -158,7 +158,7 @@ test('a client metadata document inside the private network is never fetched', a
   expect(fetches).toEqual([])
 })
 
-test('if 5,000 recent metadata documents of other networks are stored, a new document is not fetched', async () => {
+test('if 5,000 metadata documents that other networks requested recently are stored, the service fetches no additional document', async () => {
   const url = publish('/crowded')
   const { pool } = service.database
   await pool.query(

@@ -158,7 +158,7 @@ test('a token refresh may drop scopes of the access token, but cannot add scopes
   const { body: narrow } = await renew(refresh, 'mail:read')
   expect(narrow.scope).toBe('mail:read')
   expect((await callMcp(service.url, narrow.access_token, toolCall('mail_send'))).status).toBe(403)
-  // At the next refresh of its token, the app may request the other scopes again (RFC 6749 §6).
+  // At the next refresh of its token, the app may again request each scope that the owner granted (RFC 6749 §6).
   const { body: whole } = await renew(narrow.refresh_token, 'mail:read mail:send')
   expect(whole.scope).toBe('mail:read mail:send')
   expect((await renew(refresh, 'mail:read vault:read')).body.error).toBe('invalid_scope')
@@ -287,7 +287,7 @@ test('OAuth tokens end at once when their project or app is deleted, or when the
   expect((await callMcp(service.url, late.access)).status).toBe(401)
 })
 
-test('if OAuth is enabled, API keys still work, access tokens work only at /mcp, and an API key is no refresh token', async () => {
+test('if OAuth is enabled, an API key still works but not as a refresh token, and an access token works only at /mcp', async () => {
   expect((await callMcp(service.url, agent.key)).status).toBe(200)
   expect(toolNames(await callMcp(service.url, agent.key))).toContain('mail.list_messages')
   const { access, clientId } = await connect(service, agent)
@@ -317,7 +317,7 @@ test('the service disables OAuth if its public URL has no TLS', async () => {
   expect(headers.get('www-authenticate')).toBe('Bearer realm="purser"')
 })
 
-test('an app that requests no scope gets the smallest set of scopes, and the parameter state is optional', async () => {
+test('an authorization request may omit its optional parameters, and without a scope gets the smallest set of scopes', async () => {
   const { body: client } = await register(service.url)
   const asked = authorizationOf(service.url, client.client_id, {
     scope: null,

@@ -128,7 +128,7 @@ test.each<[string, (app: { personId: string; grantId: string }) => [string, obje
   // If nothing ended the call, it would wait 30 s for mail.
   const ended = await Promise.race([call, Bun.sleep(20_000).then(() => null)])
   expect(ended).not.toBeNull()
-  // If the change comes before the call begins to wait, the call is refused, and its response has no structured
+  // If the app loses its access before the call begins to wait, the call is refused, so its response has no structured
   // content.
   expect(ended!.body.result?.structuredContent ?? { found: false }).toMatchObject({ found: false })
 })
@@ -156,7 +156,7 @@ test('an owner can connect, see and disconnect apps only for their own projects,
   expect((await viewer.get('/oauth/grants')).status).toBe(403)
 })
 
-test('if the consent page still shows a deleted project, the service refuses this project and accepts another choice', async () => {
+test('if the consent page still shows a deleted project, the service refuses this project, and the owner can then choose another project', async () => {
   const gone = await service.newAgent()
   const { body } = await register(service.url)
   const consent = await requestConsent(service, authorizationOf(service.url, body.client_id))

@@ -72,7 +72,7 @@ test('a backup deletes incomplete backups of its name that are older than a day,
   expect(readdirSync(backups).toSorted()).toEqual(['a', ...kept].toSorted())
 })
 
-test('a backup needs a new folder and data to copy; without them the command leaves no files behind', async () => {
+test('a backup is refused and leaves no files behind, unless its folder is new and there are data to copy', async () => {
   const used = join(folder, 'used')
   mkdirSync(used)
   const target = join(folder, 'refused')

@@ -32,7 +32,7 @@ test('a request for the health report gets status 404 before the first health ch
   expect(body.message).toBe('No report yet: POST /v0/platform/health makes one')
 })
 
-test('a new health report contains new checks by the workers and names each part without workers; the service stores the report', async () => {
+test('a new health report contains new checks by the workers, names each part without workers, and is stored by the service', async () => {
   const { status, body } = await service.platform.post(PATH)
   expect(status).toBe(200)
   expect(body).toMatchObject({ complete: true, verdict: 'broken' })

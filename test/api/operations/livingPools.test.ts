@@ -4,7 +4,7 @@ import { printed, startProcess } from '../../support/process/process.ts'
 import { startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-test('a worker pool counts as missing after its process was killed, although no other worker runs', async () => {
+test('a worker pool counts as missing after its process was killed, even if this was the last worker process', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const workersCheck = async (): Promise<string> => {
     const ready = (await (await fetch(`${service.url}/readyz`)).json()) as any

@@ -217,7 +217,7 @@ const read = async (name: string, request: object) => {
 }
 const auth = { authorization: 'Bearer {{apiKey}}' }
 
-test('if a request with a secret has a Range header, it is refused, and the body of a partial response is not returned', async () => {
+test('a request with a secret is refused if it has a Range header, and gets no body if the server sends a partial response', async () => {
   let learned = ''
   for (let at = 0; at < 400; at += 100) {
     const headers = { ...auth, Range: `bytes=${at}-${at + 11}` }

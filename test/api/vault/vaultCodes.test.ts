@@ -94,7 +94,7 @@ test('only the operations get, totp and backup of a credential change its time l
     () => owner.get(path('used', '/totp')),
     () => owner.post(path('used', '/totp/backup')),
   ]) {
-    // Waits for the next millisecond, because lastUsedAt has a precision of milliseconds.
+    // The test waits for the next millisecond, because lastUsedAt has a precision of milliseconds.
     while (Date.now() <= before + 1) await Bun.sleep(1)
     expect((await call()).status).toBe(200)
     const after = Date.parse(await lastUsedAt())

@@ -90,8 +90,8 @@ test('a PUT with an API key cannot widen the bounds (allowed uses) of a withheld
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // The new credential has the type LOGIN, whose default placement differs from the default of the old type. The
-  // placement must stay as narrow as before.
+  // The new credential has the type LOGIN, whose default placement differs from that of the previous type. Nevertheless
+  // the PUT must not widen the placement.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })
@@ -110,7 +110,7 @@ test('a PUT with an API key cannot widen bounds (allowed uses) that the owner se
   ])
 })
 
-test('wider bounds (allowed uses) of an old credential version return only if the owner restores it, not if an API key does', async () => {
+test('if an old credential version has wider bounds (allowed uses), a restore by the owner brings them back, but a restore by an API key does not', async () => {
   await store('restore', { ...KEY, ...WIDE })
   await agent.patch(path('restore'), { allowedHosts: ['api.example.com'] })
   await agent.patch(path('restore'), { allowedHosts: [] })

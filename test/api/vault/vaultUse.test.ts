@@ -358,7 +358,7 @@ test('no database row, job or log entry contains the used secret in plain text, 
   }
 })
 
-test('a request with a secret has the result failed if the connection is refused, and unknown if it breaks; a too large body is omitted', async () => {
+test('a request with a secret has the result failed if the connection is refused, and unknown if it breaks; a response body above the limit is omitted', async () => {
   await store('none', { allowedHosts: ['bank.example:1', host()] })
   const refused = await use('none', { url: 'https://bank.example:1/' })
   expect(refused.body).toMatchObject({ state: 'failed', response: null })

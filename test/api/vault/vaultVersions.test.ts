@@ -131,7 +131,7 @@ test('a restore of an old version does not bring back used backup codes', async 
   })
 })
 
-test('a restore of an old version does not bring back backup codes that were used in a version in between', async () => {
+test('a restore of an old version does not bring back backup codes that were used in a later version', async () => {
   const data = { password: 'p', backupCodes: ['a', 'b', 'c'] }
   await agent.put(path('between'), { type: 'LOGIN', data })
   await agent.put(path('between'), { type: 'LOGIN', data: { ...data, password: 'q' } })
@@ -177,7 +177,7 @@ test('concurrent restores and overwrites of a credential store only complete con
   }
 })
 
-test('after concurrent deletions and writes, a credential is either complete or absent, and no rows remain', async () => {
+test('after concurrent deletions and writes, a credential is either complete or absent, and no version without a credential remains', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(
     Array.from({ length: 90 }, (_, n) =>

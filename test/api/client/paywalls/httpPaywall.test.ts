@@ -154,7 +154,7 @@ test('a browser gets an HTML page with the payment offer, or with the reason why
   expect(pending.page).not.toContain('USDC')
 })
 
-test('the paid resource is the URL that the seller sets, or the request’s own URL, which a trusted proxy may name', async () => {
+test('the paid resource is the URL that the seller sets, or else the request’s own URL with the host that a trusted proxy names', async () => {
   const forwarded = {
     'x-forwarded-proto': 'http, https',
     'x-forwarded-host': ' outer.example , inner.example',
@@ -193,7 +193,7 @@ test('a response uses up its payment unless the status is 408, 425, 429, or 500 
   }
 })
 
-test('a stored response keeps its whole body, but no header that describes the first connection', () => {
+test('a stored response keeps its whole body, but no header that is valid only for the connection of the first request', () => {
   const headers: [string, string][] = [
     ['Connection', 'close'],
     ['content-length', '3'],

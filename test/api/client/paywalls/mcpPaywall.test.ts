@@ -72,7 +72,7 @@ test('if a refused tool call has no payment offer, the MCP result shows the reas
   }
 })
 
-test('the MCP paywall finds a payment under three keys of _meta, as text or as an object', async () => {
+test('the MCP paywall accepts a payment as text or as an object, under any of three keys of _meta such as x402/payment', async () => {
   for (const key of ['x402/payment', 'x402.payment', 'x-payment']) {
     for (const isObject of [false, true]) {
       const header = newPaymentHeader()

@@ -138,8 +138,8 @@ test('if two equal paid requests run at the same time and the first fails, the p
   const { service, ask } = open()
   const payment = newPaymentHeader()
   service.answer = async () => {
-    // The loop computes 50 idempotency keys, which takes longer than the second request needs to compute its own key.
-    // From then on the second request waits for the first.
+    // The fake service computes 50 idempotency keys, which takes longer than the second request needs to compute its
+    // own key. From then on the second request waits for the first.
     for (let n = 0; n < 50; n++) await requestKey(payment, [n])
     return refusal('insufficient_funds')
   }
@@ -284,7 +284,7 @@ test('while the service fails or is overloaded, the paywall tells the payer in R
   }
 })
 
-test('while the service refuses calls, a request without payment gets the last offer for its price for up to one minute', async () => {
+test('while the service refuses calls, a request without payment gets the last payment offer for the same price for up to one minute', async () => {
   const { service, ask } = open()
   expect(briefly(await ask(null))).toEqual([402, OFFER.error])
   service.answer = () => Response.json({ error: 'x', message: 'y' }, { status: 429 })
@@ -356,7 +356,7 @@ test('a request whose payment the service cannot read gets a payment offer, and 
   }
 })
 
-test('a large payment is redeemed if the service can read it', async () => {
+test('the paywall redeems a payment even if it is large, or contains an escape or an emoji', async () => {
   for (const payment of [
     'x'.repeat(16_384),
     { extensions: 'x'.repeat(100_000) },

@@ -40,7 +40,8 @@ test('if a rate limit lasts long, a paid request gets a refusal at once, and the
   expect(keys).toHaveLength(1)
   isLimited = false
   expect((await ask(payment)).kind).toBe('paid')
-  // The service charges a payment only once for each idempotency key, so both attempts must send the same key.
+  // The service charges a payment only once for each idempotency key, so the first and the second attempt must send the
+  // same key.
   expect(keys[1]).toBe(keys[0]!)
 })
 

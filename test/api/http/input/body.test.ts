@@ -306,7 +306,7 @@ describe('the service reads a body that arrives in chunks, and refuses a body th
     expect(await readJson(requestOf(late(Bun.sleep(60))), limit)).toEqual({ a: 1 })
   })
 
-  test('for each chunk of a body, the reader calls `hold` with the chunk’s length and waits as long as `hold` tells it', async () => {
+  test('the reader passes the length of each chunk of a body to the function `hold`, and waits for the milliseconds that `hold` returns', async () => {
     const held: number[] = []
     const hold = (bytes: number) => {
       held.push(bytes)
@@ -318,7 +318,7 @@ describe('the service reads a body that arrives in chunks, and refuses a body th
     expect(performance.now() - startedMs).toBeGreaterThan(35)
   })
 
-  test('if `hold` throws an error at once or reports it later, the body is refused with this error', async () => {
+  test('if the function `hold` throws an error at once or reports it later, the body is refused with this error', async () => {
     const crowded = new ApiError(503, 'unavailable', 'The memory is needed')
     const told: [number, string, string] = [503, 'unavailable', 'The memory is needed']
     const throwing = () => {
@@ -355,7 +355,7 @@ describe('the service reads the fields of an HTML form, and refuses a form that 
     ])
   })
 
-  test('a request body is refused as an HTML form if it has another media type', async () => {
+  test('a request body is refused as an HTML form unless it has the media type of a URL-encoded form', async () => {
     for (const type of [FORM, FORM.toUpperCase(), `${FORM}; charset=utf-8`, `${FORM} ;a=b`]) {
       expect([type, await read('a=1', type)]).toEqual([type, { a: '1' }])
     }

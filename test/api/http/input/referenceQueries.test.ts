@@ -1,7 +1,8 @@
 /**
  * Tests that the service takes every query parameter that the clients of the reference service send. The tests do not
- * install these clients. The table follows their public sources: `@loomal/sdk` 0.6.2, `@loomal/cli` 0.3.0,
- * `@loomal/mcp` 0.6.2, `loomal-sdk` 0.6.2 for Python, and the version 0.7.1 of their successors `mailgent`.
+ * install these clients, so a table lists their requests. The requests come from public sources: `@loomal/sdk` 0.6.2,
+ * `@loomal/cli` 0.3.0, `@loomal/mcp` 0.6.2, `loomal-sdk` 0.6.2 for Python, and the version 0.7.1 of their successors
+ * `mailgent`.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { encodeCursor } from '../../../../shared/cursor.ts'

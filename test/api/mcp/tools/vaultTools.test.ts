@@ -55,7 +55,7 @@ test('the tool vault.store accepts the arguments reveal and allowedHosts', async
   expect(listed).toMatchObject(bounds)
 })
 
-test('the list tool of the vault returns pages and shows credentials that expire soon', async () => {
+test('the list tool of the vault returns credentials in pages, or only those that expire within a given time', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   for (const name of ['a', 'b', 'c']) await callTool(mcp, 'vault.store', { name, ...LOGIN })
