@@ -61,6 +61,14 @@ const forwardedChars = ({ url, headers }: Request): number =>
     url.length,
   )
 
+/**
+ * Tells whether a request has a body that the proxy cannot forward. The Fetch API has no body for GET and HEAD, so the
+ * server behind the proxy would answer another request than the buyer has paid for.
+ */
+const hasLostBody = ({ method, headers }: Request): boolean =>
+  (method === 'GET' || method === 'HEAD') &&
+  (headers.has('transfer-encoding') || Number(headers.get('content-length') ?? 0) > 0)
+
 /** Creates a function that answers one request to the proxy. @param from is the IP address of the client. */
 export function createSellProxy(
   options: SellOptions,
@@ -83,6 +91,13 @@ export function createSellProxy(
       const path = normalPath(new URL(request.url).pathname)
       if (/\bwebsocket\b/i.test(request.headers.get('upgrade') ?? '')) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
+      }
+      if (hasLostBody(request)) {
+        return refuse(
+          400,
+          'bad_request',
+          `A ${request.method} request with a body is not sold here`,
+        )
       }
       if (forwardedChars(request) > FORWARDED_MAX_CHARS) {
         const most = `The URL and the headers without the payment must have at most ${FORWARDED_MAX_CHARS} characters`

@@ -1,5 +1,7 @@
 /** Tests the proxy of `bun run sell` in front of a test server. The fake service accepts each payment once. */
 import { afterAll, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { type Server, serve } from 'bun'
 import { readPrices } from '../../../api/sell/prices.ts'
 import { createSellProxy } from '../../../api/sell/sellProxy.ts'
@@ -116,6 +118,30 @@ for (const status of [408, 425, 429, 503]) {
     }
   })
 }
+
+test('the proxy refuses a GET or HEAD request with a body before the payment, because it cannot forward this body', async () => {
+  const shop = open(() => new Response('weather'))
+  const { port } = new URL(shop.url)
+  const statusOf = async (method: string, body: string) => {
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.write(
+      `${method} /weather HTTP/1.1\r\nHost: x\r\nX-Payment: ${newPaymentHeader()}\r\nConnection: close\r\n${body}`,
+    )
+    const answer = await text(socket)
+    return [Number(answer.split(' ')[1]), answer.includes('body')]
+  }
+  for (const method of ['GET', 'HEAD']) {
+    const counted = await statusOf(method, 'Content-Length: 4\r\n\r\nrain')
+    const chunked = await statusOf(
+      method,
+      'Transfer-Encoding: chunked\r\n\r\n4\r\nrain\r\n0\r\n\r\n',
+    )
+    const told = method === 'GET'
+    expect([method, counted, chunked]).toEqual([method, [400, told], [400, told]])
+  }
+  expect(shop.runs).toBe(0)
+  expect((await statusOf('GET', 'Content-Length: 0\r\n\r\n'))[0]).toBe(200)
+})
 
 test('a redirect that only adds or removes a final slash is not sold, unless the new path is for sale', async () => {
   const host = 'shop.example'
