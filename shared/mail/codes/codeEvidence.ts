@@ -184,7 +184,7 @@ const USE_CHARS = 40
 
 /** Matches the text between a label and a following number, as in `your code is 482913`. */
 const BETWEEN =
-  /^ ?(?:(?:is|ist|lautet|est|es|é|è|е|је|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|của bạn(?: là)?|anda(?: adalah)?|ของคุณ(?:คือ)?|คือ|(?:שלך )?הוא|yang|(?:ви|ти|вам|ваш) е|ви|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
+  /^ ?(?:(?:is|ist|lautet|est|es|é|è|е|је|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|của bạn(?: là)?|anda(?: adalah| ialah)?|ialah|mo ay|ของคุณ(?:คือ)?|คือ|(?:שלך )?הוא|yang|(?:ви|ти|вам|ваш) е|ви|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
 
 /** Matches the space or the dots between two columns of a table row, as in `Code ........ 482913`. */
 const LEADER = /[ .·_…|]{2,}/g

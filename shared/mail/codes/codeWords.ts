@@ -41,6 +41,7 @@ const CERTAIN = [
   // Many Romance and Creole languages write `code of verification` nearly alike, as in `còdighe de verìfica`.
   String.raw`(?<!\p{L})c[oóòô]d\p{L}{0,4} d(?:[aeiouèéò]|el|al|ul)? ?['’]?(?:v[eéèê]r[iìíî]f|[ck][ou]nf[ieé]rm|au[td]ent)\p{L}*|(?<!\p{L})k[oòôó]d(?: [aà] ou| w)? (?:v[eéè]rif|konfim|koneks|aks[eè]|sekirit)\p{L}*`,
   String.raw`wiederherstellungs(?:code|schlüssel)|code de (?:récupération|secours|réinitialisation)|código de (?:recuperación|recuperação|restablecimiento|redefinição)|codice di (?:recupero|ripristino|reimpostazione)|herstel(?:code|sleutel)|återställningskod\p{L}*|(?:gendannelses|nulstillings|gjenopprettings|tilbakestillings)kode\p{L}*|palautuskoodi\p{L}*|kod\p{L}* (?:odzyskiwania|resetowania)|kód\p{L}* (?:pro obnov|na obnov)\p{L}*|helyreállítási kód\p{L}*|cod\p{L}* de (?:recuperare|resetare)|κωδικ\p{L}+ (?:ανάκτησης|επαναφοράς)|kurtarma kodu\p{L}*|sıfırlama kodu\p{L}*|код\p{L}{0,3} (?:восстановлен|сброса|відновлен|скидан|аднаўлен|възстановяв)\p{L}*|(?:復旧|回復|リカバリー|リセット)コード|(?:恢复|恢復|重置)(?:代?码|代?碼)|(?:복구|재설정) ?코드|رمز (?:ال)?(?:استرداد|استعادة|إعادة)|קוד (?:שחזור|איפוס)|mã khôi phục|kode pemulihan|รหัส(?:ยืนยัน|กู้คืน|ลับ|ใช้ครั้งเดียว|แบบใช้ครั้งเดียว)|kirjautumis(?:koodi|tunniste)\p{L}*|kirjautumisen tunniste\p{L}*`,
+  `klju[cč] za (?:promjenu|promenu|reset|obnov|potvrd|aktiv)|(?:kontrol|konfirm|sekur|ensalut)kod|kodigo sa pag|(?:激活|启用|啟用)(?:码|碼)|(?:trygdar|eingangs|váttanar)kot`,
   String.raw`namba(?:ri)? (?:yako )?ya (?:uthibitish(?:o|aji)|siri)|(?:engangs|engångs|eenslag)-?(?:pass|lösen|wag)\p{L}*|ühekordne parool|ühekordse parooli|vienkartin\p{L}+ slaptažod\p{L}*|vienreizēj\p{L}+ parol\p{L}*|(?:enkratn|jednokratn)\p{L}+ (?:gesl|lozink|kôd)\p{L}*|jednorazov\p{L}* hesl\p{L}*|(?:kata sandi|kata laluan|sandi) (?:sekali|satu kali)\p{L}*|parol[aăe] unică|εφάπαξ κωδικ\p{L}*|codi (?:de |d['’])(?:verificació|confirmació|autenticació|accés|seguretat|recuperació|un sol ús)|cód (?:fíordheimhnithe|deimhnithe|aisghabhála|slándála)|kodiċi ta['’] (?:awtentikazzjoni|verifika|konferma)|认证码|認證碼|一次性密碼|일회성 암호|एक[- ](?:बार|समय)(?: का|को) पासवर्ड|erabilera-bakarreko|eenslagwoord\p{L}*|engangs passord|wachtwoord voor eenmalig|password (?:unica|a tempo unico)|contraseña de (?:un solo|una sola) \p{L}+|šifra za (?:autent|potvrd|prijav|provjer)\p{L}*|pasfhocal aon uair`,
   String.raw`birdəfəlik (?:şifrə|parol|kod)\p{L}*|ერთჯერად\p{L}* (?:პაროლ|კოდ)\p{L}*|mật khẩu (?:dùng )?một lần|အတည်ပြုနံပါတ်|वन[- ]टाइम पासवर्ड|(?:váttanar|góðkenningar)kot\p{L}*|duođaštankod\p{L}*|helu h[oō][ʻ'’]?oia`,
   String.raw`যাচাইকরণ কোড|পাসকোড|ওটিপি|சரிபார்ப்புக் ?குறியீடு|ధృవీకరణ కోడ్|ચકાસણી કોડ|ಪರಿಶೀಲನಾ ಕೋಡ್|സ്ഥിരീകരണ കോഡ്|تصدیقی کوڈ|លេខកូដ(?:ផ្ទៀងផ្ទាត់|អញ្ជើញ|បញ្ជាក់)|ລະຫັດຢືນຢັນ|အတည်ပြုကုဒ်|(?:დადასტურების|ვერიფიკაციის|ერთჯერადი) კოდი\p{L}*|հաստատման կոդ\p{L}*|t[əa]sdiq(?:lash)? kod\p{L}*|(?:patvirtinimo|vienkartin\p{L}+) kod\p{L}*|(?:apstiprinājuma|verifikācijas|vienreizēj\p{L}+) kod\p{L}*|(?:kinnitus|turva|ühekordne )\p{L}*kood\p{L}*|staðfestingar(?:kóð|númer)\p{L}*|kodi? (?:i )?verifikimit|(?:potvrdni|verifikacijski|jednokratni|kontrolni) k[oô]d\p{L}*|(?:potrditvena|enkratna) koda|koda za potrditev|(?:код за (?:потврда|верификација)|једнократни код|еднократен код)\p{L}*|tastıqlaw kodı|растау коды|msimbo (?:wako )?wa uthibitisho`,
@@ -139,6 +140,37 @@ export const namesCode = (text: string): boolean => CODE_NAME.test(text.toLowerC
 export type LabelKind = 'other' | 'certain' | 'code' | 'access'
 export type Label = { kind: LabelKind; start: number; end: number }
 
+/**
+ * Matches words for a verification, a confirmation, security, access, a sign-in, an activation, or a single use. A word
+ * for a code beside such a word certainly names a one-time code, as in `kod pengesahan` and `egiaztapen kodea`.
+ */
+const PURPOSE_BESIDE = new RegExp(
+  [
+    `pengesahan|keselamatan|akses|log masuk|sekali guna|set semula|auten?tikasi|masuk|sekali pakai|aktivasi|veri[fv]i[ck]|verifizier|verifiser|[bv]er?i[fv]i[kc]a|confirm|konfirm|bezbednos|sigurnos|pristup|prijav|aktiva[ct]i|varnost|dostop|enkratn|preverj|potrdit|overit|overen|ověř|potvr|bezpečn|přístup|prístup|jedn[oó]ra[zs]|aktivač|přihl|prihl|aktywac|uwierzyteln|autoryzac|saug(?:os|umo)|prieig|prisijung|aktyvin|patvirtin|drošīb|piekļuv|pies?lēg|aktivizāc|apstiprin`,
+    `juurdepääsu|sisselogimis|aktiveerimis|kontroll|ühekord|pääsy|aktivoin|varmistus|åtkomst|aktivering|autentiserings|tilgang|innlogging|pålogging|godkendelse|öryggis|aðgang|einnota|innskráning|virkjunar|váttan|trygdar|eingangs|eenmalig|controle|activati|ferifika|befêstig|bevestig|feiligens|sekuriteits|toegangs|aanmeld|ynloch|ynlog|bestätegung|sécherheets|alogg|inicio de sesión|início de sessão|inici de sessió|seguridade|dun só uso|activaci|seguret|acc[eè]s|segures|activare|conectare`,
+    `hozzáférés|egyszer|aktivál|bejelentkezés|egiazta|berrespen|baieztap|segurtasun|sarbide|aktibazio|bakarreko|gwiriañ|surentez|kadarnaat|dilysu|cadarnhau|diogelwch|gwirio|mynediad|fíoraithe|deimhnithe|rochtana|slándála|aon uaire|dearbhaidh|tèarainteachd|inntrigidh|sigurtà|konfirmim|sigurisë|qasje|hyrje|erişim|tek kullan|təhlükəsizlik|təsdiq|aktivasiya|xavfsizlik|kirish|bir martalik|tasdiq|tassyk|barlag|piştrast|ewlehî|ewlehiy|têketin`,
+    `uthibitish|usalama|xaqiij|amniga|tabbatar|tantance|ìjẹ́rìí|ìfìdímú|nkwenye|qinisekisa|ukuphepha|yokuphepha|pagpapatunay|pagpapatotoo|verifikasyon|konfimasyon|sekirite`,
+    `спраўдж|пацвярдж|бяспек|аднаразов|праверк|верыфікац|актывац|аўтэнтыф|верифікац|автентиф|проверочн|аутентиф|авторизац|сигурност|безбедн|пристап|активир|потврд|потвржд|растау|қауіпсіздік|кіру|бір реттік|тексеру|белсендір|ырастоо|текшерүү|коопсуздук|кирүү|бир жолку|тасди[қк]|раслау|тикшер|баталгаажуул|нэвтрэх|аюулгүй|нэг удаагийн|амният|якдафъ`,
+    `σύνδεσ|ενεργοπ|πρόσβασ|επαλήθευσ|επιβεβαίωσ|უსაფრთხ|შესვლის|აქტივაციის|დადასტურ|ვერიფიკაც|ერთჯერად|անվտանգ|մուտք|մեկանգամյա|ստուգ|ակտիվաց|հաստատ`,
+    `גישה|הפעלה|אימות|אבטחה|التحقق|الوصول|المصادقة|الدخول|التفعيل|امنیت|دسترسی|ورود|فعال|تأیید|تایید|توثیق|تصدیق|سیکیورٹی|رسائی|ایک بار|لاگ ان|ننوتلو|دڵنیا|پشتڕاست|چوونەژوور|دەلىللە|جەزملە`,
+    `पुष्टि|पुष्टी|सुरक्षा|एक्सेस|लॉगिन|वेरिफि|सत्याप|पडताळ|प्रमाणीकरण|रुजु|নিশ্চিত|নিরাপত্তা|ভেরিফি|রিসেট|লগইন|যাচাই|সত্যাপন|પુષ્ટિ|સુરક્ષા|ચકાસ|ਪੁਸ਼ਟੀ|ਤਸਦੀਕ|ਸੁਰੱਖਿਆ|ଯାଞ୍ଚ|ସତ୍ୟାପନ|சரிபார்|உறுதிப்படுத்|பாதுகாப்பு|నిర్ధారణ|భద్రతా|ధృవీ|ಪರಿಶೀಲ|ದೃಢೀ|ಭದ್ರತಾ|പരിശോധ|സുരക്ഷ|സ്ഥിരീ|සත්‍යාපන|සත්යාපන|තහවුරු|ආරක්ෂක`,
+    `ความปลอดภัย|ครั้งเดียว|เข้าสู่ระบบ|เปิดใช้งาน|ตรวจสอบ|ยืนยัน|ຄວາມປອດໄພ|ຢືນຢັນ|ផ្ទៀងផ្ទាត់|សុវត្ថិភាព|បញ្ជាក់|အတည်ပြု|လုံခြုံရေး|bảo mật|đăng nhập|kích hoạt|dùng một lần|truy cập|xác (?:minh|nhận|thực)|የማረጋገጫ|የደህንነት|アクセス|일회용|로그인|검증`,
+  ].join('|'),
+  'u',
+)
+
+/** Matches at most two words directly before a label, or directly after a label. */
+const WORDS_BEFORE = /(?:[\p{L}\p{M}'’-]{1,20} ){0,2}[\p{L}\p{M}'’-]{0,20}$/u
+const WORDS_AFTER = /^[\p{L}\p{M}'’-]{0,20}(?: [\p{L}\p{M}'’-]{1,20}){0,2}/u
+const BESIDE_CHARS = 48
+
+/** Tells whether the words beside a word for a code say that the code is for one use, such as a sign-in. */
+function hasPurposeBeside(lower: string, start: number, end: number): boolean {
+  const before = WORDS_BEFORE.exec(lower.slice(Math.max(0, start - BESIDE_CHARS), start))![0]
+  const after = WORDS_AFTER.exec(lower.slice(end, end + BESIDE_CHARS))![0]
+  return PURPOSE_BESIDE.test(`${before}${lower.slice(start, end)}${after}`)
+}
+
 const LABELS_MAX = 60
 
 /**
@@ -146,17 +178,20 @@ const LABELS_MAX = 60
  */
 export function labelsOf(text: string): Label[] {
   const labels: Label[] = []
-  for (const match of text.toLowerCase().matchAll(LABEL)) {
+  const lower = text.toLowerCase()
+  for (const match of lower.matchAll(LABEL)) {
     const { other, certain, code } = match.groups!
+    const start = match.index
+    const end = start + match[0].length
     const kind =
       other !== undefined
         ? 'other'
-        : certain !== undefined
+        : certain !== undefined || (code !== undefined && hasPurposeBeside(lower, start, end))
           ? 'certain'
           : code !== undefined
             ? 'code'
             : 'access'
-    labels.push({ kind, start: match.index, end: match.index + match[0].length })
+    labels.push({ kind, start, end })
     if (labels.length === LABELS_MAX) break
   }
   return labels

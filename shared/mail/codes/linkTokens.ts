@@ -1,4 +1,4 @@
-/** Finds long codes that a mail shows beside a link with the same letters. */
+/** Finds long codes that a mail shows beside a link with the same letters, or after the words for a one-time code. */
 import type { CodeLine } from './codeEvidence.ts'
 import { type Candidate, standsAlone } from './codeShapes.ts'
 
@@ -16,19 +16,22 @@ export const tokensInLinks = (texts: readonly string[]): ReadonlySet<string> =>
 /** Sets the maximum number of characters between the word "code" and the long code after it. */
 const TOKEN_GAP_CHARS = 40
 
+/** Matches a long code of capital letters, small letters and digits, which a reader copies into a form. */
+const RANDOM = /^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{13,32}$/
+
 /**
- * Returns those random parts of link URLs that a line of the mail also shows as codes. The words directly before such a
- * part must name a code and no other number. If the part is alone on its line, the line above must do so.
+ * Returns the long random words that a line of the mail shows as codes. The words directly before such a word must name
+ * a code and no other number. If the long word is alone on its line, the line above must do so. A long word that is no
+ * part of a link's URL must follow a colon, and the label must name a one-time code and not only a `code`.
  */
 export function shownTokens(
   lines: readonly CodeLine[],
   at: number,
   tokens: ReadonlySet<string>,
 ): (Candidate & { isToken: true })[] {
-  if (tokens.size === 0) return []
   const { text } = lines[at]!
   return [...text.matchAll(SHOWN_TOKEN)]
-    .filter(([value]) => tokens.has(value))
+    .filter(([value]) => tokens.has(value) || RANDOM.test(value))
     .map(({ 0: value, index: start }) => ({ value, start, end: start + value.length }))
     .filter((place) => {
       const named = standsAlone(text, place)
@@ -37,7 +40,8 @@ export function shownTokens(
             ({ end }) => end <= place.start && isPhrase(text.slice(end, place.start)),
           )
       const last = named?.findLast(({ kind }) => kind !== 'access')
-      return last?.kind === 'certain' || last?.kind === 'code'
+      if (last?.kind === 'certain' && /[:：] ?$/.test(text.slice(0, place.start))) return true
+      return tokens.has(place.value) && (last?.kind === 'certain' || last?.kind === 'code')
     })
     .map((place) => ({
       ...place,

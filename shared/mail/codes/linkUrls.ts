@@ -23,6 +23,9 @@ const SHORT_TOKEN =
   /(?:\/|[?&;#]([\w.-]{1,40})=)([\w-]{4,20})(?=\/?(?:$|[?&;#])|\/(?:confirm|verify|activate|edit|unlock)\/?(?:$|[?#]))|(?<=\/token\/)([\w-]{4,20})(?=\/)/g
 /** Matches the number of an account directly after an action at the end of the path, as in `/recover/318`. */
 const ACCOUNT_NUMBER = /\/(?:recover|reset|activate|verify|confirm)\/\d{1,3}\/?$/i
+/** Matches the page of one account where the reader types the code of the mail, as in `/reset/?action=code&user=ada`. */
+const CODE_PAGE =
+  /\/(?:recover|reset|activate)\/?\?(?:.{0,200}&)?(?:user|username|login|uid)=[^&#]/i
 /** Matches the names of query parameters that have the same value in all mails of a campaign, such as `utm_source`. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
@@ -42,7 +45,7 @@ const NAMED_SECRET =
  * enough.
  */
 const SECRET =
-  /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)|\/(?:confirm|verify|activate|reset)\/[A-Za-z0-9]{12,200}(?=[/?#]|$)/i
+  /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)|\/(?:confirm|verify|activate|reset|opt-?in|unsubscribe)\/[A-Za-z0-9]{12,200}(?=[/?#]|$)/i
 /** Tells whether a URL contains a secret. The URL of a help page never contains a secret. */
 export const hasSecret = (path: string): boolean => NAMED_TOKEN.test(path) || SECRET.test(path)
 
@@ -75,7 +78,7 @@ export function urlParts(href: string): UrlParts {
     const token = value ?? named!
     return !SHARED.test(name ?? '') && isShortToken(token) ? [token] : []
   })
-  const isShortlyPersonal = short.length > 0 || ACCOUNT_NUMBER.test(path)
+  const isShortlyPersonal = short.length > 0 || ACCOUNT_NUMBER.test(path) || CODE_PAGE.test(path)
   const hasLetters = short.some((value) => /[a-z]/i.test(value))
   const isPersonal =
     NAMED_SECRET.test(path) || [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!))

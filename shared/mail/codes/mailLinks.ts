@@ -70,9 +70,14 @@ export function findLinks({
   /** Holds the URLs of the links whose visible text tells their purpose. */
   const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
-  for (const one of found) {
+  const judged = found.map((one) => ({ one, own: purposeOf(one, subject, isBare(one)) }))
+  // If another link has the purpose that the subject announces, a link without a purpose and a secret has none.
+  const announced = purposeOfText(subject)
+  const isTaken = judged.some(({ own }) => own === announced)
+  for (const { one, own } of judged) {
     const hasNoWords = isBare(one)
-    const purpose = purposeOf(one, subject, hasNoWords)
+    const mayBeAnnounced = !isTaken || hasSecret(one.href)
+    const purpose = own ?? (mayBeAnnounced ? announced : undefined) ?? 'other'
     const known = links.get(one.href)
     // Words beside a plain URL are weaker evidence than the words of a button with the same URL, because many mails
     // name a sign-in or a confirmation beside a link with another purpose.
@@ -123,11 +128,12 @@ const STORES_AND_FILES =
  */
 const CANCELS = /^[^?#]*\/(?:cancel|revoke|abort|decline|reject)(?:[/.?#]|$)/i
 
+/** Returns the purpose of a link. Null means that only the subject of the mail can tell the purpose. */
 function purposeOf(
   { href, text, isPicture, context, after }: Found,
   subject: string,
   hasNoWords: boolean,
-): LinkPurpose {
+): LinkPurpose | null {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = urlParts(href)
   if (STORES_AND_FILES.test(host)) return 'other'
   // If a link shows its own URL as its text, this text tells no purpose, and only the words in the path of the URL
@@ -180,7 +186,7 @@ function purposeOf(
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
     return sure ?? 'other'
-  return purposeOfText(subject) ?? 'other'
+  return null
 }
 
 /**

@@ -256,6 +256,16 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf(`Your activation code is:\n\n${code}`)).toEqual([])
   })
 
+  test('a long random code is found without a link if the words before it and a colon call it a one-time code', () => {
+    const code = 'Q3f8VtYb6Hn1JcXz5GkE'
+    const found = (words: string) => valuesOf(`Reset your password.\n\n${words} ${code}\n\nBye`)
+    expect(found('Your verification code:')).toEqual([code])
+    expect(found('Iskoristite ključ za promjenu šifre:')).toEqual([code])
+    expect(found('Your verification code')).toEqual([])
+    expect(found('Your code:')).toEqual([])
+    expect(found('API key:')).toEqual([])
+  })
+
   test('in Thai, Hebrew and Vietnamese, the word "your" may stand between a label and its code', () => {
     expect(valuesOf('รหัสยืนยันของคุณคือ: 9b04e7d1')).toEqual(['9b04e7d1'])
     expect(valuesOf('קוד האימות שלך הוא: 4718')).toEqual(['4718'])

@@ -322,6 +322,8 @@ test.each([
     `https://a.example/verification-requested?token=${TOKEN}`,
     'Request a new verification',
   ],
+  ['reset', 'https://a.example:8083/reset/?action=code&user=rahim', 'Choose a new password'],
+  ['verify', 'https://blog.a.example/index.php?/opt-in/5c0e8b1f72d94a36e1', 'Потвърдете'],
   ['other', `https://a.example/verification-requested?token=${TOKEN}`, 'Begär ny verifiering'],
 ])('a link has the purpose `%s` by its address and its words: %s %s', (purpose, href, words) => {
   expect(purposeOf(`<a href="${href}">${words}</a>`)).toEqual([purpose as 'other'])
@@ -337,3 +339,8 @@ test.each([
     expect(purposeOf(html)).toEqual(['unsubscribe'])
   },
 )
+
+test('only a link with a purpose of its own resets the password, if the mail contains such a link', () => {
+  const text = `Your iD is https://id.example/0000-0002-1825-0097\n\nReset it here:\n\nhttps://id.example/reset-password/${TOKEN}\n`
+  expect(purposeOf('', { text, subject: 'Your new password' })).toEqual(['other', 'reset'])
+})
