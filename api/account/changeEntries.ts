@@ -31,6 +31,7 @@ export const SETTING_ACTIONS: Readonly<Record<string, string>> = {
 
 /** Maps each route that changes a setting of the whole platform to the action in the audit log of the organization. */
 export const PLATFORM_SETTING_ACTIONS: Readonly<Record<string, string>> = {
+  'POST /v0/platform/projects': 'project.create',
   'POST /v0/platform/domains': 'mail_domain.create',
   'POST /v0/platform/domains/:domain/verify': 'mail_domain.verify',
   'DELETE /v0/platform/domains/:domain': 'mail_domain.delete',

@@ -115,7 +115,6 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'POST /v0/platform/projects/:projectId/rotate-key': 'project.rotate_key',
   }),
   ...opened('operator', {
-    'POST /v0/platform/projects': 'project.create',
     'DELETE /v0/platform/projects/:projectId': 'project.delete',
     ...PLATFORM_SETTING_ACTIONS,
     'GET /v0/platform/domains': null,

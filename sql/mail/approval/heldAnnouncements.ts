@@ -40,7 +40,7 @@ export function requeueLostApprovals(pool: Pool): Promise<number> {
        where a.state = 'waiting' and a.requested_at < clock_timestamp() - interval '${LOST_AFTER}'
          and p.deleted_at is null and (${hasNoJob("'expire_approval:' || a.id")}
            or a.kind = 'mail' and a.announced_at is null and ${hasNoJob("'announce_approval:' || a.id")})
-       limit ${LOST_BATCH} for no key update of a skip locked`,
+       order by a.requested_at limit ${LOST_BATCH} for no key update of a skip locked`,
     )
     // The code looks for the jobs once more, because another process may have queued them since the first statement
     // began, and a second job would send the notices twice.

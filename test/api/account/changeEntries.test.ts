@@ -91,17 +91,22 @@ test('a change by an MCP tool adds the same audit log entry as the change by its
   expect(new Set(logs.map(({ actor }: any) => actor))).toEqual(new Set([agent.key.slice(0, 17)]))
 })
 
-test('the audit log of the organization names the platform key that changed a mail domain', async () => {
+test('the audit log of the organization names the platform key that created a project or changed a mail domain', async () => {
+  const { platform } = service
+  const { projectId } = (await platform.post('/v0/platform/projects', { name: 'New' })).body
   const path = '/v0/platform/domains'
-  await service.platform.post(path, { domain: 'agents.example.com' })
-  await service.platform.delete(`${path}/agents.example.com`)
+  await platform.post(path, { domain: 'agents.example.com' })
+  await platform.delete(`${path}/agents.example.com`)
+  const actor = platform.key.slice(0, 17)
   const { rows } = await service.database.pool.query(
-    `select action, subject, actor, outcome from audit_log where project_id = 'organization'
-       and action like 'mail_domain.%' order by row`,
+    `select concat_ws(' ', action, subject, outcome) as entry from audit_log
+     where project_id = 'organization' and actor = $1
+       and (subject = $2 or action like 'mail_domain.%') order by row`,
+    [actor, projectId],
   )
-  const actor = service.platform.key.slice(0, 17)
-  expect(rows).toEqual([
-    { action: 'mail_domain.create', subject: 'agents.example.com', actor, outcome: 'ok' },
-    { action: 'mail_domain.delete', subject: 'agents.example.com', actor, outcome: 'ok' },
+  expect(rows.map(({ entry }) => entry)).toEqual([
+    `project.create ${projectId} ok`,
+    'mail_domain.create agents.example.com ok',
+    'mail_domain.delete agents.example.com ok',
   ])
 })

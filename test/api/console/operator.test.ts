@@ -106,7 +106,10 @@ describe.skipIf(!hasBrowser)('an operator works at the console', () => {
     await page.getByLabel('Gas a day').fill('')
     await press(page, 'Save')
     await page.getByText('0 of 500').waitFor()
-    await page.getByText('0 of 10,000,000,000').waitFor()
+    // The daily limit of gas applies to the settlements and to the purse, each with a count of its own.
+    await waitFor('both counts of gas', async () => {
+      return (await page.getByText('0 of 10,000,000,000').count()) === 2
+    })
 
     await press(page, 'Change retention')
     await page.getByLabel('Originals of mail').fill('45')
