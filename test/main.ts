@@ -1,5 +1,5 @@
 /**
- * Runs `npm test`, `npm run test:long` and `npm run test:all`. `npm test` starts one embedded PostgreSQL with a
+ * Runs `npm test`, `npm run test:long`, `npm run test:rest` and `npm run test:all`. `npm test` starts one embedded PostgreSQL with a
  * migrated template database, runs the test files by `bun test`, and ends with a line `N passed, N failed, N skipped`.
  * An argument without a leading dash selects the test files whose path contains it. Options are passed on to `bun
  * test`.
@@ -11,6 +11,7 @@ import { startSuite } from './support/suite.ts'
 
 const isWhole = process.env.TEST_WHOLE === '1'
 const isLong = process.env.TEST_LONG === '1'
+const isRest = process.env.TEST_REST === '1'
 
 /**
  * Limits the milliseconds of one test, so that a hanging test ends. The limit is high, because a test must not fail
@@ -41,7 +42,9 @@ const RUNS_ALONE = importOf('support/process/alone.ts')
  */
 const RUNS_LONG = importOf('support/long.ts')
 
-/** Matches test files that run only in the whole suite, unless a command line argument names the file. */
+/**
+ * Matches test files that run only in `npm run test:rest` and in the whole suite, unless an argument names the file.
+ */
 const RUNS_IN_WHOLE = importOf('support/whole.ts')
 
 const rank = (file: string) => (LONG.test(file) ? 0 : 1)
@@ -55,9 +58,11 @@ function importOf(file: string): RegExp {
   return new RegExp(`(?:from|import) '[./]*${RegExp.escape(file)}'`)
 }
 
-/** Tells whether `npm test` or `npm run test:long` runs a test file with the given content. */
-const isWanted = (content: string): boolean =>
-  !RUNS_IN_WHOLE.test(content) && RUNS_LONG.test(content) === isLong
+/** Tells whether the present command runs a test file with the given content. */
+function isWanted(content: string): boolean {
+  const isOfWhole = RUNS_IN_WHOLE.test(content)
+  return isRest ? isOfWhole : !isOfWhole && RUNS_LONG.test(content) === isLong
+}
 
 type Env = Record<string, string | undefined>
 

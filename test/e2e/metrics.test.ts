@@ -198,7 +198,7 @@ scrape_configs:
     })
     // Some metrics have no data in this test, because the service spends no gas, signs no transaction and has no object
     // store.
-    const silent = /open_transactions|project_gas|blob_request/
+    const silent = /open_transactions|project_(?:purse_)?gas|blob_request/
     for (const { title, queries } of PANELS) {
       for (const [query] of queries) {
         const { status, data } = await answer(query)

@@ -165,7 +165,7 @@ test.skipIf(!hasBrowser)(
     await waitFor('the address', async () => page.url().endsWith('/activity'))
     expect(await row.count()).toBe(1)
     await context.setOffline(false)
-    await page.getByText('This log records reads of secrets and changes.').waitFor()
+    await page.getByText('webhook.create').first().waitFor()
     await page.getByText(/^Offline since/).waitFor({ state: 'detached' })
     expect(await row.count()).toBe(0)
   },
