@@ -31,9 +31,10 @@ export type CallOptions = {
    */
   retryAfterMaxMs?: number | undefined
   /**
-   * Holds the idempotency key of the call: 1–255 visible ASCII characters. Mail, payments, refunds and uses of secrets
-   * take a key: a second call with the same key gets the first response again. Therefore the client may repeat the call.
-   * The service ignores the key of any other call, and the client does not repeat such a call because of its key.
+   * Holds the idempotency key of the call: 1–255 visible ASCII characters. Calls for mail, payments, refunds and
+   * requests with secrets use the key. A second call with the same key gets the first response again, so the client may
+   * repeat the call. The service ignores the key of any other call. Therefore the key does not make the client repeat
+   * such a call.
    */
   idempotencyKey?: string | undefined
 }
@@ -107,8 +108,9 @@ export class Http {
     const ended = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
     const isKeyed = options.idempotencyKey !== undefined && KEYED.has(id)
     const mayRepeat = isKeyed || isRepeatable(id, input as Input)
-    // The fetch of Bun repeats a GET, PUT or DELETE by itself if a kept connection closes without a response. A new
-    // connection prevents this where the client must not repeat the call, or must know that the call was repeated.
+    // The fetch of Bun repeats a GET, PUT or DELETE by itself if a kept connection closes without a response. Some
+    // calls must not be repeated, or the client must know that they were repeated. The client opens a new connection
+    // for these calls, because on a new connection Bun does not repeat them.
     const [method] = OPERATIONS[id]
     const { body } = input as Input
     const needsNewConnection =
@@ -242,8 +244,8 @@ export class Http {
 }
 
 /**
- * Lists the POST operations that the client may repeat without an idempotency key. The POST request that returns a
- * payment challenge changes nothing. The service sends a draft only once.
+ * Lists the POST operations that the client may repeat without an idempotency key. The operation for a payment
+ * challenge changes nothing. The operation that sends a draft is safe, because the service sends each draft only once.
  */
 const REPEATABLE_POSTS: ReadonlySet<OperationId> = new Set([
   'postPaymentsChallenge',
@@ -252,8 +254,9 @@ const REPEATABLE_POSTS: ReadonlySet<OperationId> = new Set([
 
 /**
  * Tells whether the client may send a call again after its response was lost. A PATCH may be sent again, because the
- * PATCH operations only set, add or remove values. The response to the first webhook URL of an endpoint shows the
- * generated secret only once, so a repeated call would lose this secret without an error.
+ * PATCH operations only set, add or remove values. The exception is a call that sets the first webhook URL of an
+ * endpoint. Its response shows the generated secret only once, so a repeated call would lose the secret without an
+ * error.
  */
 const isRepeatable = (id: OperationId, { body }: Input): boolean =>
   REPEATABLE_POSTS.has(id) || (OPERATIONS[id][0] !== 'POST' && !asksForSecret(body))

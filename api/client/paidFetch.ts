@@ -80,7 +80,8 @@ const AGAIN_MS = 1_000
 
 /**
  * Makes a purchase, waits for its end, and returns the seller's response as a `Response`. After a failed call, the
- * client reads the purchase again, because a caller without a key would otherwise repeat the whole call and pay twice.
+ * client reads the purchase again, because the purchase may have been made. Otherwise a caller without an idempotency
+ * key would repeat the whole call and pay twice.
  * @throws {PurchaseError} if the purchase has no response of the seller.
  * @throws {OpenPurchaseError} if the purchase does not end within `options.timeoutMs`, or if the caller aborts the call
  * while the purchase is open. The field `cause` then holds the reason of the abort.

@@ -46,7 +46,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Makes an error response with status 400. Its message names the wrong field and states the rule for it. */
+/**
+ * Makes an error response with status 400. Its message names the wrong field and states which values the field may
+ * have.
+ */
 export const badRequest = (message: string) => new ApiError(400, 'bad_request', message)
 
 /** Reports with status 400 that the request body is not JSON. */

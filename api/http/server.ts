@@ -45,7 +45,8 @@ import { startWaiters } from './waiters.ts'
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 /**
  * Sets after how many seconds Bun closes a connection on which no bytes arrive or leave, even if a handler still runs.
- * A redeem call (the settlement of a payment) sends no byte for up to 120 seconds (SETTLEMENT_WAIT_MS).
+ * The time must exceed 120 seconds (SETTLEMENT_WAIT_MS), because a redeem call (the settlement of a payment) may send
+ * no byte for so long.
  */
 export const IDLE_TIMEOUT_S = 150
 const DRAIN_POLL_MS = 20
@@ -63,8 +64,8 @@ const STATEMENT_TIMEOUT_MS = 10_000
 /** Sets the maximum number of milliseconds of one SQL statement of a search. */
 const SEARCH_TIMEOUT_MS = 3_000
 /**
- * Sets which part of the database connections is reserved. One in POOL_PART connections serves only the authentication
- * of requests. Another one in POOL_PART serves only searches.
+ * Sets the number of parts into which the database connections are divided. One part serves only the authentication of
+ * requests, and another part serves only searches.
  */
 const POOL_PART = 5
 
@@ -144,9 +145,9 @@ export function startApi(
       : replicaReads({
           primary,
           replica: { pool: replicaPool, searches: createSearches(replicaSearchPool, part) },
-          // Reads for a person at the console go to the primary, so that the person sees each change at once, also a
-          // change by a link or an agent. Reads of a request that writes go there too, so that the request sees its own
-          // changes.
+          // Reads for a person at the console go to the primary, so that the person sees each change at once. This
+          // includes changes that an agent or an approval link has made. The reads of a request that writes also go to
+          // the primary, so that the request sees its own changes.
           writtenTo: (request) => {
             const { session, writtenTo } = stateOf(request)
             return session === null && !mayWrite(request) ? writtenTo : UNREACHABLE

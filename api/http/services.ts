@@ -42,7 +42,7 @@ export type Services = {
   blobs: Blobs
   /** Limits the memory of large contents (such as mails) until the clients have read them. */
   answers: HeldAnswers
-  /** Caches the reviews of the held mails that people have read most recently. */
+  /** Caches the review pages of the held mails that people have read most recently. */
   reviews: RecentReviews
   /** Shares the time of the event loop between the costly reads of projects. */
   loopTime: LoopTime

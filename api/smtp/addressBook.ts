@@ -13,8 +13,8 @@ import type { Spool } from './spool/spool.ts'
 const PAGE = 5_000
 
 /**
- * Describes the result of looking up a recipient: the inbox address, `unknown`, or `undecided`. The last result means
- * that PostgreSQL, which must decide, is unreachable.
+ * Describes the result of looking up a recipient: the inbox address, `unknown`, or `undecided`. The result `undecided`
+ * means that the local copy lacks the address, and that PostgreSQL is unreachable.
  */
 export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 
@@ -71,7 +71,8 @@ export class AddressBook {
       const live = new Set(await findAddresses(this.#pool, candidates))
       const inbox = candidates.find((candidate) => live.has(candidate))
       if (inbox === undefined) return 'unknown'
-      // The queue of reads looks the address up again, because the inbox may have been deleted since this look-up.
+      // The code does not write this result into the local copy, because the inbox may have been deleted since this
+      // read. Instead it queues a new read of the address.
       this.#reads.add(() => this.#refresh(inbox))
       return { inbox }
     } catch {

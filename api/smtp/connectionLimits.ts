@@ -4,7 +4,8 @@ import { networkSharers, type Sharer } from './sharers.ts'
 /** Describes an open SMTP connection. */
 export type OpenConnection = {
   /**
-   * Holds the networks or inboxes in whose limits the connection counts. At first, these are the client's networks.
+   * Holds the networks or inboxes whose connection limits apply to this connection. At first, these are the client's
+   * networks.
    */
   sharers: readonly Sharer[]
   /** Holds the time of the last SMTP command, or of the last bytes of a message, as a value of performance.now(). */
@@ -43,8 +44,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts an open connection in the limits of other networks or inboxes from now on. The network of a mail service
-   * counts only until the listener knows the receiving inboxes.
+   * Counts an open connection in the limits of the given networks or inboxes, and no longer in its earlier ones. A
+   * connection of a mail service first counts for the network of the mail service, and later for the receiving inboxes.
    * @returns those networks or inboxes that may have another connection. The connection counts only for them. If there
    * is none, the caller ends the connection.
    */

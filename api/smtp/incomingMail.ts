@@ -20,7 +20,7 @@ const SMALL_BYTES = 64 * 1024
  */
 const BOUNDS = { allBytes: 1024 * MB, sharerBytes: 256 * MB, loadedBytes: 150 * MB }
 /**
- * Sets the time and the speed below which a message is too slow. A message that still arrives slower after half a
+ * Sets the time and the speed below which a message is too slow. A message that arrives at a lower speed after half a
  * minute is an attack, or will never be complete.
  */
 const GRACE_MS = 30_000
@@ -87,7 +87,7 @@ export class IncomingMails {
    * Begins to receive a message. Its bytes count in the limits of the networks or inboxes of its connection.
    * @param inboxes are the inboxes to which the message is addressed.
    * @param alwaysBytes is the size up to which the function never refuses the message for lack of disk space.
-   * @param isPaced tells whether the limit on bytes a second applies. It does not if a slower pace would only hold
+   * @param isPaced tells whether the limit on bytes a second applies. The value is false if waiting would only hold
    * memory longer, or would slow the mail of other inboxes.
    */
   begin(
@@ -170,7 +170,10 @@ export class IncomingMails {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  /** Waits until the memory has room for a message. If the memory holds no large message, each message has room. */
+  /**
+   * Waits until the memory has room for a message. If the memory holds no other large message, a message of any size
+   * gets room.
+   */
   async #load(bytes: number): Promise<void> {
     while (this.#loadedBytes > 0 && this.#loadedBytes + bytes > this.#bounds.loadedBytes) {
       await new Promise<void>((resolve) => this.#loading.push(resolve))

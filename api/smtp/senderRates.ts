@@ -13,8 +13,8 @@ const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
  */
 const LEAST_DIVISOR = 100
 /**
- * Sets the maximum number of mails that an inbox receives in a minute, as a multiple of its limit. It includes the
- * guaranteed parts of all networks.
+ * Sets the maximum number of mails that an inbox receives in a minute, as a multiple of the inbox's limit. Mails that
+ * an inbox receives above its limit, because each network has a guaranteed part, also count.
  */
 const INBOX_FACTOR = 2
 

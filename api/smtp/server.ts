@@ -34,8 +34,8 @@ import { Spool } from './spool/spool.ts'
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /**
- * Limits a burst of large mails from one network or for one inbox. The mails of a burst may have as many bytes as the
- * rate limit allows in this many seconds.
+ * Sets the number of seconds for which the rate limit on bytes may be used up at once. It allows a burst of large mails
+ * from one network or for one inbox.
  */
 const LARGE_BURST_S = 2
 

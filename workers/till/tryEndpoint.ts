@@ -47,7 +47,8 @@ type End = Parameters<typeof endTrial>[2]
 
 /**
  * Requests a paid endpoint as a buyer does. If `buy` is set, pays the endpoint once from the payer account of the
- * devnet. A trial whose job was interrupted sends the stored bytes of the payment again.
+ * devnet. If the job of this trial (test request) was interrupted, its next run sends the stored bytes of the payment
+ * again.
  */
 export const createTryEndpoint =
   ({ pool, lanes, outcomes }: PoolContext, policy: OutboundPolicy): Task<'try_endpoint'> =>

@@ -29,9 +29,9 @@ const VERIFY_TIMEOUT_MS = 10_000
 const AGAIN_MS = 60 * 60 * 1000
 
 /**
- * Fetches a registered URL without a payment, and records whether the endpoint responds with an x402 challenge. For an
- * unreachable endpoint, the service offers no x402 challenge. A payment that is already signed continues even if the
- * check finds a fault.
+ * Fetches a registered URL without a payment, and records whether the endpoint responds with an x402 challenge. While
+ * the endpoint is unreachable, the service offers no new x402 challenge for it. A payment that was already signed
+ * continues nevertheless.
  */
 export const createVerifyEndpoint =
   ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>
@@ -54,8 +54,8 @@ export const createVerifyEndpoint =
       const seen = readSeen(answer.ok && answer.status === 402 ? answer.paymentRequired : undefined)
       const verdict = { id: endpointId, url, startedAt, ...judgement, payees, seen }
       const checkedAt = await recordVerification(pool, verdict)
-      // The endpoint has another URL, or the seller has requested a later check, which sees a newer state of the
-      // seller's server. Therefore the result of this check is dropped.
+      // Either the URL of the endpoint has changed since the start of this check, or a later check sees a newer state
+      // of the seller's server. Therefore the result of this check is dropped.
       if (checkedAt === null) return
       if (openApiUrl !== null) {
         await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl, checkedAt })
@@ -65,7 +65,8 @@ export const createVerifyEndpoint =
       // address.
       const isOfOthers = payTo !== null && payees.length > 0 && !payees.includes(payTo)
       if (judgement.status === 'unreachable' || isOfOthers) {
-        // If the seller has requested a check in the meantime, its job is already queued and keeps its earlier time.
+        // With `keepsTime`, a check that the seller has requested in the meantime keeps its place in the queue and its
+        // earlier time.
         await queueAt(pool, endpointId, AGAIN_MS, { keepsTime: true })
       }
     } finally {

@@ -64,8 +64,9 @@ export function messages(http: Http) {
     const query = { ...given, labels: labels?.join(',') }
     const startMs = Date.now()
     /**
-     * Makes the query of a retry. The retry also finds a message that arrived while the connection was lost. It never
-     * finds a message that an earlier wait has returned.
+     * Makes the query of a retry. Its time `after` begins so early that the retry also finds a message that arrived
+     * while the connection was lost. It begins after the last message that a wait has returned, so that no wait returns
+     * a message twice.
      */
     const ofRepeat = () => {
       const sinceMs = Math.max(startMs - (http.clockAheadMs ?? 0), lastMs)
@@ -81,7 +82,7 @@ export function messages(http: Http) {
       { timeoutMs: WAIT_TIMEOUT_MS, ...options },
       ofRepeat,
     )) as Message | undefined
-    // A later wait may pass the time of this message as `after`, because the service leaves out messages of exactly
+    // A later wait may use the time of this message as `after`, because the service then leaves out messages of exactly
     // this millisecond.
     if (message !== undefined) lastMs = Math.max(lastMs, Date.parse(message.createdAt))
     return message

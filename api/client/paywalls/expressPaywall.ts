@@ -99,8 +99,8 @@ export function requirePayment(
 
 /**
  * Sets payment headers just before the server sends the response head, so that they override headers of the route.
- * @returns a function that returns the headers of the response. The result omits headers that an outer middleware sets
- * later, because the middleware sets them again when the paywall sends a stored response.
+ * @returns a function that returns the headers of the response, which the paywall stores. The result omits headers that
+ * an outer middleware sets later, because the middleware also sets them when the paywall sends a stored response.
  */
 function setLate(
   response: ExpressResponse,
@@ -149,8 +149,8 @@ function store(
 ): void {
   const { write, end } = response
   // If the payer disconnects, a handler that streams its response stops without a call of `end`, so the code listens
-  // for `close`. After a disconnection during the settlement, `close` is already over, so the code first checks
-  // `destroyed`.
+  // for `close`. If the payer has already disconnected during the settlement, no event `close` follows. Therefore the
+  // code first checks `destroyed`.
   if (response.destroyed) sale.left()
   else response.once('close', sale.left)
   const pieces: Uint8Array[] = []

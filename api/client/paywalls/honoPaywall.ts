@@ -24,8 +24,8 @@ export function requirePayment(
     try {
       await next()
       const response = judged.finish(context.res)
-      // Hono copies the headers of the old response into a newly assigned one. The code first assigns `undefined`, so
-      // that the handler's headers do not overwrite the payment headers.
+      // When a new response is assigned, Hono copies the headers of the old response into it. Therefore the code first
+      // assigns `undefined`, so that the handler's headers do not overwrite the payment headers.
       context.res = undefined
       context.res = response
     } catch (error) {

@@ -1,7 +1,7 @@
 /**
  * Holds the idempotency keys of paid requests whose body the paywall cannot hash. These keys are random, so that a
- * request with another body never gets the grant (the right to the resource) of a sold request. A repeated request
- * needs the same key until the seller has sold it.
+ * request with another body never gets the right to a resource that another request has paid for. Until the seller has
+ * sold a request, a repetition of this request needs the same key.
  */
 
 /**

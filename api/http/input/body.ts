@@ -80,8 +80,9 @@ export async function readJsonValue(
 }
 
 /**
- * Limits the number of JSON values in one request body. The service can check a body against its schema only after it
- * has parsed it. Without this limit, a body of 2 MB could make the parser create a million values.
+ * Limits the number of JSON values in one request body. The schema cannot limit this number, because the service must
+ * parse a body before it can check the schema. Without this limit, a body of 2 MB could make the parser create a
+ * million values.
  */
 const VALUES_MAX = 20_000
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]

@@ -4,9 +4,9 @@ import { badRequest } from '../errors.ts'
 const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
 
 /**
- * Reads the URL of an HTTP request. A wrong Host header is an error of the client, because this header is a part of the
- * URL. A request target has no fragment (RFC 9112 §3.2), so the function refuses a `#`. The router would take the `#`
- * as a part of the path, and would run another route than the checked one.
+ * Reads the URL of an HTTP request. The Host header is a part of the URL, so a wrong Host header is an error of the
+ * client. The function refuses a `#`, because a request target has no fragment (RFC 9112 §3.2). Otherwise the router
+ * would take the `#` as a part of the path, and would run another route than the checked one.
  */
 export function readUrl(request: Pick<Request, 'url' | 'headers'>): URL {
   const host = request.headers.get('host')

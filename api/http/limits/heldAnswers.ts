@@ -13,9 +13,9 @@ const WORKING_BYTES = 128 * 1024 * 1024
 const READ_MAX_MS = 10 * 60_000
 /**
  * Sets after how many milliseconds without a read the process may drop a content (such as a mail) if another request
- * needs the memory. Otherwise four projects that read nothing would leave 11 MB for all others. The time is long,
- * because a client at half a megabit per second may read nothing for 100 seconds while the connection's buffer of
- * several megabytes is full.
+ * needs the memory. Without this time, four projects that read nothing would leave only 11 MB for all others. The time
+ * must be long, because the connection's buffer holds several megabytes. While it is full, a client at half a megabit
+ * per second may read nothing for 100 seconds.
  */
 const STALLED_MS = 3 * 60_000
 /**
@@ -26,8 +26,9 @@ export const SMALL_BYTES = 256 * 1024
 const PIECE_BYTES = 64 * 1024
 const RETRY_S = 2
 /**
- * Sets how many changes with a large response run at once, in all and of one project. A change counts against the
- * memory limit only when its response is ready, so many changes at once would exceed the limit.
+ * Sets how many changes with a large response may run at once: `total` in all projects, and `perSharer` in one project.
+ * A change counts against the memory limit only when its response is ready, so too many changes at once would exceed
+ * the limit.
  */
 const LARGE_CHANGES = { total: 16, perSharer: 4 }
 
@@ -55,7 +56,10 @@ export type GrowingAnswer = {
 export class HeldAnswers {
   readonly #shares: MemoryShares
   readonly #working = new MemoryShares(WORKING_BYTES)
-  /** Counts the part of `#shares` that responses to changes occupy. The service cannot refuse such a response. */
+  /**
+   * Counts the memory in `#shares` (all counted memory) that responses to changes occupy, because the service cannot
+   * refuse such a response.
+   */
   readonly #changed: MemoryShares
   readonly #largeChanges = new FairTurns(LARGE_CHANGES)
   readonly #streams = new Set<Stream>()
@@ -117,7 +121,7 @@ export class HeldAnswers {
     return this.#stream(projectId, bytes, this.#chargeChange(projectId, bytes.length))
   }
 
-  /** Counts the memory of a response to a change, even if the project then occupies more than its part. */
+  /** Counts the memory of a response to a change, even if the project then occupies more memory than it may use. */
   #chargeChange(projectId: string, bytes: number): () => void {
     const releases = [this.#shares, this.#changed].map((one) => one.charge(projectId, bytes))
     return () => {
@@ -160,7 +164,8 @@ export class HeldAnswers {
     }
     return {
       add: (part, must) => {
-        // A cancelled call may end only after the response was made. Its result then takes no memory.
+        // If a call is cancelled, it may end after the response was made. The response does not contain its result, so
+        // the result takes no memory.
         if (isOver) return true
         if (!must && held + part > maxBytes) return false
         const one = must ? this.#chargeChange(projectId, part) : this.#holdIfFree(projectId, part)

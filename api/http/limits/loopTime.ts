@@ -13,8 +13,9 @@ const JSON_MS_PER_MB = 35
  */
 const BUDGET = { burstMs: 5_000, perSecondMs: 100 }
 /**
- * Limits the wait that a project's costly reads can cause. Above this limit, the service charges the project for no
- * further read. Otherwise many reads that began at the same time would make the project wait for many minutes.
+ * Limits for how many milliseconds a project's costly reads can make the project wait. If the project must already wait
+ * for so long, the service charges it for no further read. Otherwise many reads that began at the same time would make
+ * the project wait for many minutes.
  */
 const WAIT_MAX_MS = 30_000
 
@@ -25,8 +26,8 @@ const WAIT_MAX_MS = 30_000
 export type Reader = { sharer: string; route: string }
 
 /**
- * Names all people of a project together as one party to the limits of time and memory. The agent is a separate party.
- * Otherwise an agent could keep its owner from the review of mail.
+ * Names all people of a project together as one party to the limits of time and memory. The agent of the project is a
+ * separate party, so that it cannot use up the time and memory that the owner needs to review mail.
  */
 export const peopleOf = (projectId: string): string => `people of ${projectId}`
 

@@ -6,8 +6,8 @@ import type { Services } from '../services.ts'
 /**
  * Counts one request that a client's network makes for a purpose, such as sign-in. Returns `true` if the network
  * exceeds its limit for this purpose in the current minute.
- * @param limit.perMinuteWide limits a /48 network of IPv6, because one attacker often has its 65,536 networks of /64.
- * If it is absent, the service limits only each /64 network.
+ * @param limit.perMinuteWide limits a /48 network of IPv6, because one attacker often controls all 65,536 /64 networks
+ * of a /48 network. If it is absent, the service limits only each /64 network.
  */
 export async function isOverLimit(
   { gatePool }: Services,
@@ -23,9 +23,9 @@ export async function isOverLimit(
   const isOver = async (name: string, most: number) =>
     (await countRequests(gatePool, subjectOf(name), 1)).used > most
   if (wide === undefined || perMinuteWide === null) return await isOver(network!, perMinute)
-  // Each new /64 network adds a row to the database, so the function first checks the limit of the /48 network. It
-  // counts a request for the /48 network last. Otherwise the refused requests of one /64 network would use up the limit
-  // of the others.
+  // The function first checks the limit of the /48 network, because each new /64 network adds a row to the database. It
+  // counts the request for the /48 network only after the /64 network has passed its own limit. Otherwise the refused
+  // requests of one /64 network would use up the limit of the others.
   if (await hasUsed(gatePool, subjectOf(wide), perMinuteWide)) return true
   return (await isOver(network!, perMinute)) || (await isOver(wide, perMinuteWide))
 }

@@ -65,8 +65,8 @@ export function createSearches(pool: Pool, size: number): Searches {
       try {
         return await read(pool).catch((error: unknown) => {
           if (!isTooSlow(error) || isFixed) throw error
-          // A search also exceeds its time limit if the whole database hangs for seconds. Therefore a second attempt
-          // tells whether the search itself is slow.
+          // A search can also exceed its time limit because the whole database hangs for seconds. Only if a second
+          // attempt fails too, the code assumes that the search itself is slow.
           return read(pool)
         })
       } catch (error) {

@@ -133,8 +133,9 @@ export async function takeMail(
 }
 
 /**
- * Returns the source key (the identity of a delivery) for some of the recipients of a mail. It differs from the key of
- * the whole mail, because the sender's next request can serve all recipients and must not count as a repetition.
+ * Returns the source key (the identity of a delivery) for some of the recipients of a mail. The sender may send the
+ * same mail again for all recipients. That request has the key of the whole mail. The key for some recipients must
+ * differ from it, because the service would otherwise ignore that request as a repetition.
  */
 const partKey = ({ sourceKey }: HandedMail, inboxes: Iterable<string>): string =>
   requestId(sourceKey, [...inboxes].sort().join(' '))

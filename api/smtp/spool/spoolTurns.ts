@@ -134,9 +134,9 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // While the mover chooses a batch, the load of a queue can only grow. Therefore a batch of `count` mails can come
-    // only from the `count` queues with the least load. The large mails of a flood then do not delay the mail of a
-    // sender with little load.
+    // While the mover chooses a batch, the load of a queue can only grow. Therefore all mails of a batch of `count`
+    // mails come from the `count` queues with the least load, and the code looks at no other queue. The large mails of
+    // a flood then do not delay the mail of a sender with little load.
     const costOfLine = this.#costs.asOfNow()
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: costOfLine(line.sharers), next: 0 }))

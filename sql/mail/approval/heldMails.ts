@@ -43,8 +43,8 @@ export type HeldDecision =
 export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
 
 /**
- * Records the first decision about an approval request, and ignores every further one. If two people decide at the same
- * time, only one decision counts. An approval counts only if it names the hash of the mail's bytes.
+ * Records the first decision about an approval request, and ignores every later decision. If two people decide at the
+ * same time, only one decision counts. An approval counts only if it names the hash of the mail's bytes.
  * @param within is a function that runs in the transaction that records the decision.
  * @returns null if the project has no such approval request.
  */
@@ -69,8 +69,8 @@ export async function decideHeld(
     if (approval === null) return null
     if (approval.state !== 'waiting') return { kind: 'before', approval }
     if (held === null) {
-      // The function withdraws an approval request without a held mail, because earlier versions could lose a held
-      // mail, and its request then waited for ever.
+      // The function withdraws an approval request whose held mail is missing. Earlier versions could lose a held mail,
+      // and its approval request then waited for ever.
       const withdrawn = await endApproval(db, id, { state: 'withdrawn', by: DELETED })
       return { kind: 'before', approval: withdrawn }
     }
@@ -234,7 +234,9 @@ export async function withdrawHeld(
   return 'cancelled'
 }
 
-/** Stands in place of the person who decided, if an approval request ended because its held mail was deleted. */
+/**
+ * Fills the column `decided_by` of an approval request that ended without a person, because its held mail was deleted.
+ */
 const DELETED = 'deleted'
 
 /** Withdraws the approval requests of deleted messages. */

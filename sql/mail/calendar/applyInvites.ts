@@ -326,8 +326,9 @@ async function cancelInstances(
 
 /**
  * Records this project's own answer to an invite. An answer to a whole series also applies to the changed instances of
- * the series. An answer is ignored if a newer one is recorded, or if the organizer has moved the event since. An answer
- * that waited for approval may be sent after a newer one, and the organizer ignores the older answer (RFC 5546 §2.1.5).
+ * the series. An answer is ignored if a newer answer is recorded, or if the organizer has moved the event since. The
+ * order can change, because an answer that waited for approval may be sent after a newer one. The organizer also
+ * ignores the older answer (RFC 5546 §2.1.5).
  */
 async function ownAnswer(db: Queryable, { message, invite, uid, instance, isTimed }: Place) {
   const state = invite.attendees[0]?.state ?? 'needs-action'

@@ -121,8 +121,8 @@ type Instance = Pick<CalendarItem, 'eventRow' | 'invite' | 'startsAt'>
 
 /**
  * Finds the present attendees' answers to instances of events. An answer to a single instance takes precedence over an
- * answer to the whole series. The query returns neither the comments nor the answers of removed attendees, because one
- * page of a hostile series with both had 150 MB.
+ * answer to the whole series. The query returns neither comments nor answers of removed attendees. If it returned them,
+ * one page of a hostile series would have 150 MB.
  */
 async function findAnswers<Item extends Instance>(
   db: Queryable,
@@ -160,8 +160,8 @@ async function findAnswers<Item extends Instance>(
 }
 
 /**
- * Stores a new calendar event that this project organizes. The function stores it at once. Therefore the event can
- * change before a worker process has read the project's own invitation mail.
+ * Stores a new calendar event that this project organizes. The function stores the event before a worker process reads
+ * the project's own invitation mail, so that the event can change before that.
  */
 export async function startOwnEvent(
   db: Queryable,
@@ -206,7 +206,7 @@ export type OwnEventChange = { uid: string; sequence: number; before: object | n
 /**
  * Takes back a change of a calendar event that this project organizes, because the service does not send the mail with
  * the change. If the event has changed again since, the function changes nothing.
- * @returns false if the event has changed again since, and is unchanged.
+ * @returns false if the function changes nothing, because the event has changed again since.
  */
 export async function undoOwnEvent(
   db: Queryable,

@@ -135,8 +135,8 @@ export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
 
 /**
  * Stores the instances of a calendar event. The function stores nothing if the event has meanwhile left the calendar,
- * or has got another recurrence rule. If the event has more instances than the service stores, the service computes
- * them again after half of the time that the stored ones cover.
+ * or if its recurrence rule has changed. The service stores only the first instances of a long series. It then computes
+ * the instances again after half of the time that the stored ones cover.
  */
 export async function storeInstances(
   db: Queryable,

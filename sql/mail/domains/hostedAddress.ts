@@ -2,9 +2,9 @@ import { domainOf, recipientKeys } from '../../../shared/mail/address.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Tells whether this service receives, or may later receive, the mail of an email address. An agent could read this
- * mail. A tenant's domain counts even before its verification, and after the verification has failed. An inbox at a
- * former MAIL_DOMAIN counts too, because the service still receives its mail.
+ * Tells whether this service receives, or may later receive, the mail of an email address. An agent could read the mail
+ * of such an address. A tenant's domain counts even before its verification, and after the verification has failed. An
+ * inbox at a former MAIL_DOMAIN counts too, because the service still receives its mail.
  */
 export async function isHosted(
   db: Queryable,

@@ -157,7 +157,7 @@ export async function listMailDomains(
 
 /**
  * Records the result of a mail domain's check and queues the next check. If another check has recorded its result since
- * `checkedBefore`, nobody knows which result is newer. The function then records nothing and queues a new check.
+ * `checkedBefore`, either result may be the newer one. The function then records nothing and queues a new check.
  * @returns false if the function recorded nothing. This is also the case if somebody removed the mail domain during the
  * check, or removed it and added it again.
  */

@@ -19,7 +19,7 @@ import { suppress } from '../outbound/suppressions.ts'
 /** Holds the label that a message gets when it bounces. */
 const LABEL = 'bounced'
 
-/** Holds the first words of a recipient's error text if nothing proves the bounce. */
+/** Holds the beginning of a recipient's error text that marks a bounce without proof. */
 const UNPROVEN = 'unproven report: '
 
 /** Tells whether a proven bounce has already marked a recipient as bounced. */
@@ -30,8 +30,8 @@ type Recipient = { address: string; state: string }
 
 /**
  * Records a bounce in the transaction that also stores the bounce message. A bounce counts only for a message of this
- * project and for its recipients. Anyone with a copy of the message can write a bounce about the other recipients, so
- * the function limits for which recipients a bounce counts.
+ * project and for its recipients. One recipient can forge a bounce about the others, because each has a copy of the
+ * message. Therefore the function limits for which recipients a bounce counts.
  *
  * If the bounce reports a failure, the function marks the sent message and the recipient as bounced. If the failure is
  * permanent and the bounce is proven, the function also suppresses the recipient's address. A bounce that reports only
@@ -143,9 +143,10 @@ function match(
   failed: readonly BouncedRecipient[],
   recipients: readonly Recipient[],
 ): Match[] {
-  // A recipient whom the mail host refused got no message, so no bounce can be about this recipient. A bounce may
+  // The mail host refused some recipients, so they got no message, and no bounce can be about them. A bounce may also
   // arrive before the service has recorded the delivery attempt. If the service must still send the mail to one of
-  // several recipients, the bounce must not end this sending, because another recipient could have written the bounce.
+  // several recipients, the bounce must not end the sending. The reason is that another recipient could have written
+  // the bounce.
   const excluded = recipients.length === 1 ? ENDED : NOT_SENT
   const sent = recipients.filter(({ state }) => !excluded.includes(state))
   const named = failed.flatMap((recipient) => {
@@ -160,8 +161,8 @@ function match(
 }
 
 /**
- * Returns the recipient of the returned copy, because a proven bounce is about this recipient only. If the bounce names
- * another address, somebody forwarded the mail.
+ * Returns the recipient of the sent copy that the bounce returns. A proven bounce is about this recipient only, even if
+ * it names another address, because this recipient may have forwarded the mail.
  */
 function prove(
   { address }: ReturnedCopy,

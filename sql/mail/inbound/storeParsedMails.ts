@@ -45,8 +45,9 @@ const PATIENCE = '500ms'
 
 /**
  * Stores parsed mails in their threads and marks their inbound mails as processed, in one transaction. The function
- * locks the project's row, so that two messages of one inbox never choose a thread or an identifier at the same time. A
- * separate statement then reads the inbox, because a statement sees only data that was committed before its start.
+ * locks the project's row, so that two messages of one inbox never choose a thread or an identifier at the same time.
+ * The function reads the inbox in a separate statement after the lock. Only such a statement sees the data that other
+ * transactions committed during the wait for the lock.
  * @param received lists mails of one project or, with `skipBusy`, of several projects. With `skipBusy`, the function
  * skips locked inboxes, so that they do not delay the others.
  */
@@ -98,8 +99,8 @@ async function lockInboxes(
 }
 
 /**
- * Divides parsed mails into groups that one SQL statement can store together. Within a group, no mail refers to another
- * mail or repeats it. Nor does a mail need another mail's subject to find a thread.
+ * Divides parsed mails into groups that one SQL statement can store together. Within a group, no mail repeats another
+ * mail, refers to it, or needs its subject to find a thread.
  */
 function wavesOf(received: readonly AuthenticatedMail[]): AuthenticatedMail[][] {
   const waves: AuthenticatedMail[][] = []
@@ -183,8 +184,8 @@ async function findRelated(
   db: Queryable,
   wave: readonly AuthenticatedMail[],
 ): Promise<Map<number, Known>> {
-  // The identifiers of a bounce begin with those of the returned message, so that the bounce joins its thread even
-  // without References.
+  // The Message-IDs of a bounce begin with the Message-IDs of the returned message. Therefore the bounce joins the
+  // thread of the returned message even without References.
   const named = wave.flatMap(({ mail }, n) =>
     [...returnedIds(mail), ...ancestors(mail.links), mail.links.messageId].map((id) => ({ n, id })),
   )

@@ -15,8 +15,8 @@ export const describedWithTexts = (message: string): string => `coalesce((
 
 /**
  * Writes an SQL expression like {@link describedWithTexts}, which reads the states only while an attachment waits to be
- * read. After it has read the last attachment, the service copies the states into the stored descriptions. If a process
- * of an earlier version reads the last attachment, the stored descriptions stay without the states.
+ * read. After it has read the last attachment, the service copies the states into the stored descriptions. A process of
+ * an earlier version does not copy them, so descriptions of messages that it finished lack the states.
  */
 export const currentAttachments = (message: string): string => `case
   when ${message}.attachments @> '[{"text": {"state": "pending"}}]' then ${describedWithTexts(message)}

@@ -51,8 +51,8 @@ export async function* exportMails(
 }
 
 /**
- * Returns the content that `read` reads. Null means that the object store has lost it. The export must then continue,
- * because otherwise nobody could ever export the rest of the mail.
+ * Returns the content that `read` reads. Null means that the object store has lost the content. The export then
+ * continues, because otherwise nobody could ever export the rest of the mail.
  */
 async function orLost(read: () => Promise<Buffer>): Promise<Buffer | null> {
   try {

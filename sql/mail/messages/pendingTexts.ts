@@ -20,8 +20,8 @@ export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 const CLAIM_SECONDS = 120
 
 /**
- * Holds the SQL condition for mail with attachments that the reading job may read. The job reads attachments of the
- * project's own mail only when the service sends it, because the service may never send a waiting mail.
+ * Holds the SQL condition for mail with attachments that the reading job may read. The condition excludes the project's
+ * own mail that is not sent yet, because the service may never send it.
  */
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
@@ -55,9 +55,9 @@ const SMALL_BYTES = 4096
 
 /**
  * Takes a project's oldest pending attachment that no run of the reading job currently holds. The function also takes
- * up to `limit - 1` further small attachments of the same message. If an earlier run took an attachment without
- * finishing, the function takes it alone, because it may have killed that run. Otherwise a second kill would count as a
- * try of all attachments that were taken together.
+ * up to `limit - 1` further small attachments of the same message. If an earlier run took the attachment without
+ * finishing, the attachment may have killed this run. The function then takes the attachment alone, so that another
+ * kill counts no try of the other attachments.
  * @param claim identifies the run of the reading job. A run that asks twice with the same claim gets the same
  * attachments both times.
  */
@@ -165,8 +165,8 @@ export async function returnTry(db: Queryable, projectId: string, claim: string)
 }
 
 /**
- * Limits how many attachments {@link nextTextAt} reads. The running jobs of a project read far fewer at once, so at
- * least one of these attachments is not being read by any job.
+ * Limits how many attachments {@link nextTextAt} reads. The number is high enough, because the running jobs of a
+ * project read far fewer attachments at once. At least one of the attachments is therefore free.
  */
 const LOOKED_AT_MAX = 1_000
 const PENDING = `from attachment_texts x join messages m on m.row = x.message_row

@@ -11,9 +11,9 @@ export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): P
 }
 
 /**
- * Deletes the raw mails among `ids` that no inbox needs any more. Several inboxes can need the same raw mail. If a
- * processed inbound mail still refers to a raw mail, the function deletes only its bytes. The row locks on the raw
- * mails last until the caller's transaction ends.
+ * Deletes those raw mails among `ids` that no inbox needs any more. Several inboxes can need the same raw mail. If only
+ * processed inbound mails still refer to a raw mail, the function deletes the bytes and keeps the row. The row locks on
+ * the raw mails last until the caller's transaction ends.
  */
 export async function deleteUnusedRawMails(db: Client, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return

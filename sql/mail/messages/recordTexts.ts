@@ -42,7 +42,8 @@ export type TextOutcome = {
  * Records the texts that a worker process read from attachments of one message, together with the events. A second call
  * for the same attachment changes nothing. After the last text of a message, the transaction also queues a job, which
  * makes the texts searchable if the present run dies. If the database refuses the values of an attachment, the
- * attachment fails for good. A new attempt would meet the same refusal, and would stop all reading of the project.
+ * attachment fails for good. Otherwise every new attempt would meet the same refusal, and the project's other
+ * attachments would never be read.
  * @returns true if the service has now read every attachment of the message.
  */
 export async function recordTexts(
@@ -62,8 +63,9 @@ export async function recordTexts(
 }
 
 /**
- * Records one text in a second attempt, because another worker may have caused the first refusal. After a second
- * refusal, the attachment fails. The log does not contain PostgreSQL's message, because it may quote the mail.
+ * Records the text of one attachment after the database has refused a batch of texts, because another attachment may
+ * have caused the refusal. If the database refuses the text again, the attachment fails. The log does not contain
+ * PostgreSQL's message, because it may quote the mail.
  */
 async function recordAlone(
   pool: Pool,

@@ -9,9 +9,8 @@ import { writeIntents } from './writeIntents.ts'
 /**
  * Accepts send intents (API requests to send or reply) in one transaction, so that a message and its stored response
  * commit together. The function locks the rows that the intents need, decides which intents are admitted, and stores
- * their idempotency keys and mails. One transaction for many intents is faster than one for each. The PostgreSQL
- * command NOTIFY makes commits wait for each other, and a commit of 100 intents takes little more time than a commit of
- * one.
+ * their idempotency keys and mails. One transaction for many intents is faster than one for each. PostgreSQL commits
+ * with NOTIFY wait for each other, but a commit of 100 intents takes little more time than a commit of one.
  * @param dailyLimit is the number of recipients to whom a project may send mail in a UTC day. Null means no limit.
  * @returns one result for each send intent, in the order of the send intents.
  */
@@ -55,8 +54,8 @@ async function acceptIn(
 /**
  * Stores the idempotency keys of admitted send intents (API requests to send or reply), with their responses. If a
  * concurrent HTTP request is storing the same key, the function waits for it.
- * @returns a function that tells whether the service may store a send intent (an API request to send or reply). It may
- * if the intent has no idempotency key, or if its key was free.
+ * @returns a function that tells whether the service may store a send intent (an API request to send or reply). The
+ * service may store an intent whose idempotency key was free, or that has no idempotency key.
  */
 async function takeKeys(
   db: Queryable,

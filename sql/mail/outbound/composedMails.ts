@@ -43,8 +43,8 @@ export type Kept = { rawId: string; isOurs: boolean }
 /**
  * Returns the stored bytes of a message. If no bytes are stored, the function composes and signs the message once. All
  * readers and delivery attempts then use the same bytes.
- * @returns null if the message is deleted, or if its bytes were removed after the project's retention time. A second
- * composition would not have the bytes of the mail that was sent.
+ * @returns null if the message is deleted, or if its bytes were removed after the project's retention time. The
+ * function does not compose removed bytes again, because the result would differ from the mail that was sent.
  */
 export async function composedMail(
   stores: MailStores,

@@ -59,8 +59,8 @@ export type AttemptOutcome = {
  * mails. One commit for many mails is faster, because processes wait for each other's commits.
  * @param outcomes holds at most one outcome for each message.
  * @returns a boolean for each result, in the order of `outcomes`. False means that another run of the sending job began
- * after this attempt, or recorded the result first. If another run has begun, the function records only the recipients
- * that have received the mail, because that run must not mail them again.
+ * after this attempt, or recorded the result first. If another run has begun, the function still records the recipients
+ * that have received the mail, so that this run does not mail them again.
  */
 export async function recordMailAttempts(
   pool: Pool,

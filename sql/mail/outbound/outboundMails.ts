@@ -210,8 +210,9 @@ export async function beginAttempts(
 }
 
 /**
- * Returns those of the given recipients to whom a running delivery attempt may still send the mail. Meanwhile, the
- * message may be deleted, a bounce may suppress a recipient, or another attempt may begin.
+ * Returns those of the given recipients to whom a running delivery attempt may still send the mail. During the attempt,
+ * the message may be deleted, a bounce may suppress a recipient, or another attempt may begin. The attempt must then
+ * not send the mail.
  */
 export async function findStillDue(
   db: Queryable,

@@ -62,7 +62,8 @@ export async function endUnsent(
 
 /**
  * Takes back the changes that scheduled and held mails make to events of their projects, because no recipient has seen
- * these mails. The newest change is the first, because an older change can be taken back only after the newer ones.
+ * these mails. The function begins with the newest change, because an older change can be taken back only after the
+ * newer ones.
  */
 export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[]): Promise<void> {
   const { rows: changes } = await db.query<{ project_id: string; own_event: OwnEventChange }>(
@@ -74,8 +75,9 @@ export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[])
   )
   for (const { project_id: projectId, own_event: change } of changes) {
     if (await undoOwnEvent(db, projectId, change)) continue
-    // A later unsent mail has changed the event again, and stores the state before its own change. The code replaces
-    // this stored state, so that the end of the later mail does not bring the present change back.
+    // If the event is unchanged here, a later unsent mail has changed it again. That mail stores the state before its
+    // own change. The code replaces this stored state, so that the end of the later mail does not restore the change
+    // that is taken back here.
     await db.query(
       `update outbound_mails o set own_event = jsonb_set(o.own_event, '{before}', $4::jsonb) from messages m
        where o.project_id = $1 and o.own_event is not null and o.own_event ->> 'uid' = $2
@@ -83,8 +85,8 @@ export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[])
          and m.row = o.message_row and m.delivery_status in ('scheduled', 'held')`,
       [projectId, change.uid, change.sequence, JSON.stringify(change.before)],
     )
-    // The statement above may have waited for another transaction that ended the later mail. The present change is then
-    // the newest one, so the code tries again to take it back.
+    // The statement above may have waited for another transaction that ended the later mail. In this case, no later
+    // change of the event exists any more, so the code tries again to take the present change back.
     await undoOwnEvent(db, projectId, change)
   }
 }

@@ -140,8 +140,8 @@ const CHARGES = `
 
 /**
  * Queues a job that sends each mail. For a mail that is held for approval, the SQL stores an approval request and
- * queues the jobs that announce and end it. The job that reads calendar files runs without delay. It also reads other
- * attachments, and itself decides when it may read each of them.
+ * queues the jobs that announce and end it. It also queues, without delay, the job that reads calendar files and other
+ * attachments, because this job itself decides when it may read each file.
  */
 const JOBS = `
   requested as (

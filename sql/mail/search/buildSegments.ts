@@ -80,9 +80,9 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
     // The function locks the rows of the pending messages before it reads their words. A transaction that changes the
-    // words of a message waits for this lock, and then stores the row of the pending message again. If another
-    // transaction is changing a message, the function skips the message, and a later leaf (group of messages) takes it.
-    // If the function waited instead, the two transactions could deadlock.
+    // words of a message waits for this lock, and then marks the message as pending again. If another transaction is
+    // already changing a message, the function skips the message instead of waiting, because the two transactions could
+    // deadlock. A later leaf (group of messages) takes this message.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,

@@ -21,8 +21,9 @@ import {
 } from './segments.ts'
 
 /**
- * Holds messages that may match a search. In the sort order of the search, no message of a later batch comes before the
- * time `boundMs`. In the last batch, `boundMs` is infinite.
+ * Holds messages that may match a search. No message of a later batch comes before the time `boundMs` in the sort order
+ * of the search. Therefore the search can return all found messages up to this time. In the last batch, `boundMs` is
+ * infinite.
  */
 export type CandidateBatch = { rows: string[]; boundMs: number }
 
@@ -110,7 +111,7 @@ export async function* segmentCandidates(
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
   // The first batch of candidates has no messages. Its `boundMs` tells where the messages of all search segments begin
-  // in the sort order. Therefore a page of pending messages that are newer than all segments is complete at once.
+  // in the sort order. Therefore the search can return at once a page of pending messages that come before this time.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
@@ -147,9 +148,9 @@ export async function* segmentCandidates(
 }
 
 /**
- * Returns the messages that contain the searched words, as places (indexes) in the leaves (groups of messages) of the
- * search index. The function first checks the query's whole words. It checks the prefixes only if a match is then still
- * possible.
+ * Returns the messages that contain the searched words, as positions in the leaves (groups of messages) of the search
+ * index. The function first checks the whole words of the query. It checks the prefixes only in segments in which the
+ * whole words still allow a match.
  */
 async function matchesIn(
   db: Queryable,

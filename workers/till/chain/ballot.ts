@@ -18,8 +18,8 @@ const LOG = ['address', 'topics', 'data', 'logIndex']
 const EVENT = ['address', 'topics', 'data', 'transactionHash', 'blockNumber', 'logIndex']
 
 /**
- * Holds the JSON-RPC error code of a revert (Geth and clients that follow it). A revert is an answer of the chain
- * itself. Every other JSON-RPC error comes from the node.
+ * Holds the JSON-RPC error code of a revert in Geth and in clients that follow Geth. A revert is the chain's answer, so
+ * it counts as a vote. Every other JSON-RPC error is a fault of the node, so the node does not vote.
  */
 const REVERTED = 3
 const REVERT = /revert|out ?of ?gas/i

@@ -91,8 +91,9 @@ async function readBlocks(rpc: Rpc, numbers: readonly bigint[]): Promise<(Block 
 
 /**
  * Compares stored blocks with the chain.
- * @returns the blocks of the chain at the same heights, and whether one of these blocks has another hash. A block that
- * the chain node does not know does not count as replaced.
+ * @returns the blocks of the chain at the heights of the stored blocks. The field `isReplaced` tells whether one of
+ * these blocks has another hash than the stored block. A block that the chain node does not know does not count as
+ * replaced.
  */
 export async function compareBlocks(
   rpc: Rpc,

@@ -23,7 +23,7 @@ export type TillTiming = {
    */
   quietMs: number
   /**
-   * Sets the milliseconds after which a payment without a job and a transaction gets a new job.
+   * Sets the milliseconds after which a payment gets a new job, if it has neither a job nor a transaction.
    */
   lostMs: number
   /**
@@ -69,7 +69,7 @@ export type ChainView = ChainTools & {
   network: UsdcNetwork | null
   /**
    * Holds the highest block of the chain that this process has seen. A chain node that lags behind may not have this
-   * block yet. The value `head` is `null` if `network` is also `null`.
+   * block yet. The value `head` is `null` as long as `network` is `null`.
    */
   head: Block | null
   tipWei: bigint
@@ -86,8 +86,8 @@ export type ChainView = ChainTools & {
   /** Holds the batch of payments that each gas wallet is sending now, by the address of the wallet. */
   sending: Map<Address, Promise<unknown>>
   /**
-   * Holds, for each transaction with a used nonce, the time since which its receipt has been missing, in milliseconds
-   * of `performance.now()`.
+   * Holds the transactions whose nonce is used but whose receipt is missing. The value is the time since which the
+   * receipt has been missing, in milliseconds of `performance.now()`.
    */
   missingSinceMs: Map<Hex, number>
 }

@@ -6,8 +6,8 @@ import type { Settlement } from '../../../sql/till/settle/settlements.ts'
 import type { Receipt } from './transactionReceipts.ts'
 
 /**
- * Returns the settlement of a payment, with its signed receipt. The caller must have checked the events of the
- * transaction before.
+ * Returns the settlement of a payment, with its signed receipt. Before this call, the caller must have found the
+ * payment's Transfer event in the transaction.
  */
 export function settlementOf(
   payment: Payment,

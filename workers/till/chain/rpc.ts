@@ -12,7 +12,7 @@ export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
 
-/** Reports that the RPC node did not respond in time. A request with fewer calls may still succeed. */
+/** Reports that the RPC node did not respond in time, although it may still respond to a request with fewer calls. */
 export class RpcTimeout extends RpcTrouble {}
 
 const REST_SECONDS = 1
@@ -59,8 +59,8 @@ const TIMEOUT_MS = 5_000
 /** Limits how many calls one JSON-RPC batch contains, because public nodes refuse larger batches. */
 const BATCH_MAX = 50
 /**
- * Limits how many characters the parameters in one JSON-RPC request have, because the simulations of fifty payment
- * groups together would take 3.6 MB.
+ * Limits how many characters the parameters in one JSON-RPC request have. Without this limit, the simulations of fifty
+ * payment groups (payments that share one transaction) would take 3.6 MB together.
  */
 const BATCH_CHARS_MAX = 1_000_000
 

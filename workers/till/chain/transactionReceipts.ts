@@ -31,8 +31,8 @@ export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | 
   effectiveGasPrice === undefined ? null : gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
 
 /**
- * Limits how many receipts of strangers' transactions one request reads, because each transaction can have two
- * megabytes of logs.
+ * Limits how many receipts of other senders' transactions one request reads, because each of these transactions can
+ * have two megabytes of logs.
  */
 const STRANGERS_AT_ONCE = 25
 
@@ -49,8 +49,8 @@ export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(R
 }
 
 /**
- * Returns the receipts of transactions that strangers may have sent, in the order of `hashes`. Returns `undefined` for
- * a receipt that the node has but cannot send because of its response size limit.
+ * Returns the receipts of transactions that anybody may have sent, in the order of `hashes`. Returns `undefined` for a
+ * receipt that the node has but cannot send because of its response size limit.
  */
 export async function readStrangersReceipts(
   rpc: Rpc,
@@ -61,16 +61,16 @@ export async function readStrangersReceipts(
 }
 
 /**
- * Matches the errors of a node that limits the rate of requests. The service does not send this node a new request at
- * once.
+ * Matches the errors of a node that limits the rate of requests, because the service must not send a new request to
+ * such a node at once.
  */
 const LIMITED = /\b429\b|\brate\b|quota|too many requests|capacity/i
 const LIMITED_CODES = [429, -32005]
 
 /**
- * Reads receipts. If the node does not send some of them, or takes too long, reads these receipts again with fewer in a
- * request. Otherwise a few receipts that are too large together would never be read. A receipt that the node does not
- * send even alone causes an error for this receipt only.
+ * Reads receipts. If the node leaves out some receipts, or takes too long, the function reads these receipts again in
+ * smaller requests. Otherwise it would never read receipts that are too large for one response together. A receipt that
+ * the node does not send even in a request of its own causes an error for this receipt only.
  */
 async function readEach(
   rpc: Rpc,
@@ -110,7 +110,7 @@ async function receiptAnswers(
     )
   } catch (error) {
     if (error instanceof RpcTimeout && hashes.length > 1) return hashes.map(() => error)
-    // HTTP 413 means that the response of the node, or of a server behind a proxy, is too large.
+    // HTTP 413 means that the response is too large for the node, or for a proxy in front of the node.
     if (error instanceof RpcTrouble && error.message.endsWith('HTTP 413')) {
       return hashes.map(() => error)
     }

@@ -57,8 +57,8 @@ export function transferGas(transfer: Pick<Transfer, 'signature' | 'deployment'>
 /**
  * Returns the contract call that settles a USDC transfer. The settlement is one transaction, even if the contract call
  * first deploys the wallet of the payer.
- * @param trial asks for a form of the contract call that the service only simulates and never sends. `readSimulation`
- * reads the result of that simulation.
+ * @param trial selects a variant of the contract call that the service only simulates and never sends. The function
+ * `readSimulation` reads the result of the simulation.
  */
 export function transferCall(
   transfer: Transfer,
@@ -168,9 +168,9 @@ const isEvent = ({ address, topics }: Log, asset: Address, selector: Hex): boole
   sameText(address, asset) && topics.length === 3 && sameText(topics[0]!, selector)
 
 /**
- * Returns the log index of the Transfer event of a payment, or `null` if the receipt does not contain this event. A
- * receipt with the status "success" proves nothing about a payment, because a wallet contract can run any code, and one
- * payment of a group may have failed.
+ * Returns the log index of the Transfer event of a payment, or `null` if the receipt does not contain this event. The
+ * receipt's status "success" proves nothing about a payment. A wallet contract can run any code, and in a transaction
+ * with several payments, one payment may have failed.
  */
 export function transferIndex(
   transfers: Transfers,

@@ -271,8 +271,8 @@ export const canRaise = (chain: KnownChain, stuck: OpenTransaction): boolean =>
 
 /**
  * Replaces a transaction by another one with the same nonce and a higher fee. The replacement contains those payments
- * of the stuck transaction that still wait. If no payment waits, the replacement is an empty transfer, which costs less
- * than a call that the token contract reverts.
+ * of the stuck transaction that still wait for settlement. If no payment waits, the replacement is an empty transfer,
+ * which costs less than a call that the token contract reverts.
  * @param payments are the payments that the replacement transaction may contain. A payment that was not in the stuck
  * transaction is left out.
  */
@@ -294,9 +294,9 @@ export async function reprice(
 }
 
 /**
- * Returns the payment and its gas limit for a replacement transaction. The gas limit of the payment stays the measured
- * gas limit. If the payer's wallet has been deployed since the first transaction, the gas limit of the payment becomes
- * lower.
+ * Returns the payment, its gas limit and its code hash for a replacement transaction. The gas limit is the limit of the
+ * replaced transaction, or the highest limit of the transfer if this is lower. It is lower if the payer's wallet has
+ * been deployed since the first transaction.
  */
 function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
   const most = transferGas(payment)

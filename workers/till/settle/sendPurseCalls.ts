@@ -1,6 +1,6 @@
 /**
- * Sends, through a gas wallet, contract calls that purses (wallets of projects) have signed: cancellations of stopped
- * purses, sweeps and refunds.
+ * Sends, through a gas wallet, contract calls that purses (wallets of projects) have signed: cancellations of payments,
+ * withdrawals (sweeps) and refunds.
  */
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
 import { recordUnsentCalls } from '../../../sql/purse/callTurns.ts'
@@ -18,9 +18,9 @@ const GAS_BASE = 80_000n
 
 /**
  * Sends the waiting calls of purses in one transaction, in which each call may fail without affecting the others. A
- * seller may collect a payment before its cancellation is mined, so the result is read from the chain. If a gas wallet
- * had no gas, or if the process crashed, the service sends a call again. A second call with the same authorization
- * nonce changes nothing.
+ * cancellation fails, for example, if the seller has collected the payment before. Therefore the service reads the
+ * result of each call from the chain. If a gas wallet had no gas, or if the process crashed, the service sends a call
+ * again. This is safe, because a second call with the same authorization nonce changes nothing.
  */
 export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const { network } = chain.network

@@ -69,8 +69,8 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
   const reverted = await findReverted(chain, here)
   const ended = new Set([...expired, ...reverted.keys()])
   const fresh = here.filter((payment) => !sent.has(payment.id) && !ended.has(payment))
-  // Payments that can be sent go first, because a payer can make the end of a failed payment slow, and many such
-  // payments must not delay the payments of others.
+  // The code first sends the payments that can be sent, and then ends the failed payments. A payer can make the end of
+  // a failed payment slow, and must not delay the payments of others in this way.
   try {
     if (fresh.length > 0) await sendFresh(chain, fresh)
   } catch (error) {

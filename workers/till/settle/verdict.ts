@@ -15,9 +15,9 @@ const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 /**
  * Limits how often the chain may refuse a payment of a wallet contract in one simulation and accept it in the next. A
- * contract can make its result depend on the gas or on the block. Without this limit, such payments waited for ever,
- * and 20,000 of them stopped the settlement of all projects. A node that lags behind needs far fewer attempts to catch
- * up.
+ * wallet contract can contradict itself for ever, because its result may depend on the gas or on the block. Without
+ * this limit, 20,000 such payments stopped the settlement of all projects. A node that lags behind needs far fewer
+ * attempts to catch up.
  */
 const CONTRADICTIONS_MAX = 20
 
@@ -61,7 +61,8 @@ export async function judgeRefusal(
 }
 
 /**
- * Postpones a payment whose refusal is not confirmed. If this happens too often, a payment of a wallet contract fails.
+ * Postpones a payment whose refusal is not confirmed. A payment of a wallet contract fails instead after
+ * CONTRADICTIONS_MAX such refusals.
  */
 async function contradict(
   chain: KnownChain,
@@ -81,9 +82,10 @@ async function contradict(
 }
 
 /**
- * Tells whether a payment is also refused at the highest block that this process has seen. The refusal `early` at that
- * block counts as the same refusal, because only the time of the block differs. If the wallet of the payer was deployed
- * in the meantime, the refusal is not confirmed, and the payment is simulated again without the deployment.
+ * Tells whether a payment is also refused at the highest block that this process has seen. The refusal `early` (not yet
+ * valid) at that block counts as the same refusal, because only the time of the block differs. If the wallet of the
+ * payer was deployed in the meantime, the refusal is not confirmed, and the payment is simulated again without the
+ * deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,

@@ -17,10 +17,10 @@ import type { Till } from '../till.ts'
 import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 
 /**
- * Limits the pause in milliseconds between two runs of a check that the chain does not decide. The pause is half the
- * age of the check within these limits. A check can run for long, because the simulations of a wallet can contradict
- * each other for ever. With a constant pause of half a second, 500 such checks would cause 1,000 runs a second. The
- * payload holds no count of runs, because a worker of an older release throws on an unknown field.
+ * Limits the pause in milliseconds between two runs of a payment check that the chain has not decided. The pause is
+ * half the age of the check. It grows, because the simulations of a wallet can contradict each other for ever. With a
+ * constant pause of half a second, 500 such checks would cause 1,000 runs a second. The pause depends on the age,
+ * because a worker of an older release would throw on a count of runs in the payload.
  */
 const PAUSE_MIN_MS = 500
 const PAUSE_MAX_MS = 4_000
@@ -33,8 +33,8 @@ const AGE_MAX_MS = 120_000
 
 /**
  * Simulates a payment authorization before the service stores it as a payment. Otherwise a stranger with a random
- * signature could occupy a nonce of somebody else’s wallet. The checks take turns by project, because anyone who sends
- * a payment header causes a check.
+ * signature could occupy a nonce of somebody else’s wallet. Anyone can cause checks by sending payment headers.
+ * Therefore the projects take turns with their checks.
  */
 export const createCheckPayment =
   ({ lanes }: Pick<PoolContext, 'lanes'>, { view }: Till): Task<'check_payment'> =>

@@ -52,8 +52,8 @@ export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): 
 
 /**
  * Simulates several transfers in order. An account without code runs no code of its own, so one simulated call on the
- * newest block decides about its transfer. A wallet contract could tell a simulated call from the real transaction by
- * the gas or the block. Therefore the service first measures the gas of its transfer, and then simulates the transfer
+ * newest block decides about its transfer. A wallet contract runs code, which could recognise a simulated call by its
+ * gas or its block. Therefore the service first measures the gas of such a transfer. It then simulates the transfer
  * with the resulting gas limit on the pending block.
  * @throws {RpcTrouble} if the chain node does not respond.
  */

@@ -14,9 +14,9 @@ export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a1739
 type Call = { to: Address; data: Hex }
 
 /**
- * Returns one contract call that deploys the wallet of a payer and then charges this wallet. Multicall3 calls the
- * wallet factory, because the payer chose the call data, and Multicall3 owns nothing. If a gas wallet called the
- * factory, that call data would run in the name of this service. The deployment may fail, because another party may
+ * Returns one contract call that deploys the wallet of a payer and then charges this wallet. The payer chose the call
+ * data for the wallet factory. Therefore Multicall3, which owns nothing, calls the factory. If a gas wallet called the
+ * factory, the call data would run with the rights of this service. The deployment may fail, because another party may
  * have deployed the wallet just before. Therefore only the result of charging the wallet decides about the payment.
  * @param trial asks for a call that does not revert if the payment from the wallet fails. Its result tells why the
  * payment failed.

@@ -131,11 +131,11 @@ function sortFound(
 }
 
 /**
- * Tells whether a chain reorganisation replaced a block of the newest settlements. Comparing only the newest of these
- * blocks proves nothing, because it may belong to a settlement after the reorganisation. Comparing only its parent is
- * not enough, because several blocks can pass between two polls.
- * @param isShorter tells whether the newest block of the chain is lower than at the last poll. Either the chain lost a
- * block, or a chain node lags behind.
+ * Tells whether a chain reorganisation replaced a block of the newest settlements. The function compares several
+ * blocks, because the newest one may belong to a settlement after the reorganisation. A comparison with its parent
+ * alone is not enough, because several blocks can pass between two polls.
+ * @param isShorter tells whether the newest block of the chain is lower than at the last poll. In this case, either the
+ * chain has lost a block, or a chain node lags behind.
  */
 async function wasReorganised(chain: KnownChain, isShorter: boolean): Promise<boolean> {
   const settledIn = await findSettlementBlocks(chain.pool, chain.network.chainId, BLOCKS_MAX)

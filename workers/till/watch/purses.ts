@@ -67,9 +67,9 @@ const SEARCH_MARGIN = 5n
 const SEARCH_MAX = 20_000n
 
 /**
- * Sets in how many consecutive polls another block must be at the height of one of the newest transfers until a chain
- * reorganisation counts as proven. One such poll proves nothing, because another chain node behind the same URL may lag
- * behind.
+ * Sets the number of consecutive polls after which a chain reorganisation counts as proven. Each of these polls must
+ * find another block at the height of one of the newest transfers. One poll proves nothing, because another chain node
+ * behind the same URL may lag behind.
  */
 const REPLACED_LOOKS = 2
 
@@ -220,8 +220,8 @@ async function findUses(
     events.push(...found)
     const seen = new Set(found.map(keyOf))
     for (const one of some) {
-      // When the search has reached the head, it begins again at the next poll, because the node may have lacked a
-      // block.
+      // When the search has reached the head, the next poll searches the same blocks again from the start, because the
+      // node may have lacked a block.
       if (seen.has(keyOf(one.transfer)) || to === head) searchFrom.delete(one.id)
       else if (startOf(one) <= to) searchFrom.set(one.id, to + 1n)
     }

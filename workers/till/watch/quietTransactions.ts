@@ -16,8 +16,8 @@ const BATCH_MAX = 200
 /** Sets after how many consecutive blocks without the transaction a transaction counts as stuck. */
 const STUCK_BLOCKS = 3n
 /**
- * Sets within how many milliseconds a chain node that has accepted a transaction counts it in the next nonce of the
- * wallet.
+ * Sets how many milliseconds a chain node may need until its next nonce of the wallet counts a transaction that the
+ * node has accepted.
  */
 const POOL_MS = 500
 
@@ -61,8 +61,8 @@ export async function tendQuiet(
       stuck.paymentIds.length > 1
         ? await withoutCode(chain, stored)
         : await Promise.all(stored.map((payment) => withoutNeedlessDeployment(chain, payment)))
-    // A gas wallet with too little ether for a transaction certainly cannot pay a higher fee. But if no payment waits,
-    // the replacement is an empty transfer, which costs less than the transaction.
+    // If a gas wallet has too little ether for a transaction, the code does not raise the fee. The exception is a
+    // transaction whose payments no longer wait, because its replacement is an empty transfer, which costs less.
     const isCheaper = stuck.paymentIds.length > 0 && !payments.some(isWaiting)
     if (isPoor && !isCheaper) continue
     const raised = await reprice(chain, account, { stuck, payments })

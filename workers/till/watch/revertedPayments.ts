@@ -73,9 +73,9 @@ async function endReverted(chain: KnownChain, payment: Payment, revert: Revert) 
 }
 
 /**
- * Returns the number of the newest block, or of the block with the revert if this block is newer. A chain node that
- * lags behind may know only an older block. That block lacks the transfer or deployment that caused the revert, so the
- * wallet would seem guilty.
+ * Returns the higher of two block numbers: the newest block, and the block with the revert. A chain node that lags
+ * behind may know only a block before the revert. Such a block lacks the transfer or deployment that caused the revert,
+ * so the service would blame the wallet.
  */
 async function blockAfter(chain: KnownChain, { block }: Revert): Promise<bigint> {
   await refreshHead(chain)

@@ -52,9 +52,9 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     from: claimHead - SEARCH_MARGIN,
     to: chain.head.number,
   })
-  // After a reorganisation, this payment's own transaction may be in a block that is older than the stored payment. A
-  // transaction of anybody else in such a block paid for another request. This is true even if this service has also
-  // signed a transaction, because a chain node that lags behind may have let it sign.
+  // After a reorganisation, this payment's own transaction may be in a block that is older than the stored payment. In
+  // contrast, a transaction of another sender in such a block paid for another request. This is true even if this
+  // service has also signed a transaction, because it may have asked a chain node that lags behind.
   const isOwn = event !== null && (await isTransactionOf(chain.pool, event.txHash, payment.id))
   // If no head block was stored together with the payment, only the time of the event's block tells whether the event
   // came before the payment.
@@ -113,8 +113,8 @@ async function wasUsedAt(
 
 /**
  * Searches the blocks before the service stored a payment for the transaction that used its authorization. Each attempt
- * searches the newest part again and one older part. Only an event in these blocks proves that the authorization was
- * used before, because a node may lack a later event.
+ * searches the newest of these blocks again, and one part of the older blocks. Only an event in these blocks proves
+ * that the authorization was used before, because a node may lack a later event.
  */
 async function findLongAgo(
   chain: KnownChain,
