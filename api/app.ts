@@ -160,8 +160,9 @@ export function createApp(services: Services, usage: UsageRecorder): App {
 
 /**
  * Tells whether the service checks the caller of a read again when the response is ready. A read may wait for a minute,
- * for example for the end of a purchase. In this time, the owner may revoke the key. A request with MCP calls is left
- * out, because each call checks its caller itself, with its own scope, and must respond with a tool error.
+ * for example for the end of a purchase, and meanwhile the owner may revoke the key. The function returns false for a
+ * request with MCP calls. Each of these calls checks its caller itself, with its own scope, because it must respond
+ * with a tool error.
  */
 const mustCheckAgain = (request: Request, startedMs: number): boolean =>
   isLate(startedMs) && !mayWrite(request) && stateOf(request).route?.path !== MCP_PATH
@@ -202,7 +203,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         : await read(request, limit)
       bodies.complete(state)
       if (performance.now() - startedMs > LATE_BODY_MS) {
-        // The hook throws only ApiErrors, because the response to any other error would blame the request body.
+        // The hook turns each error into an ApiError, because Elysia would report any other error as a fault of the
+        // request body.
         await state.admitAgain?.().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
           throw Object.assign(toApiError(error, state.requestId), { cause: error })
@@ -211,8 +213,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
       const isOpen =
         route?.access === 'public' || route?.form !== undefined || route?.openBody === true
       if (!isOpen) refuseUnknownFields(body, route?.body)
-      // The parse hook returns `null` instead of `undefined`, because Elysia takes `undefined` as a sign that the hook
-      // did not parse the body. A body of `null` fails the schema of every route with a body.
+      // The parse hook returns `null` instead of `undefined`, because after `undefined`, Elysia would parse the body
+      // itself. The value `null` is safe, because the schema of every route with a body refuses it.
       return body ?? null
     })
     .use(healthRoutes(services))

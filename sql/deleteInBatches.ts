@@ -44,16 +44,16 @@ export async function deleteInBatches(
 }
 
 /**
- * Limits how many pages of a table one statement reads. A page has about 100 rate windows, and one statement deletes
- * them from 100 pages in about 20 ms.
+ * Limits how many pages of a table one statement reads, so that a statement stays short. For example, 100 pages hold
+ * about 10,000 rate windows, and one statement deletes them in about 20 ms.
  */
 const BATCH_PAGES = 100
 
 /**
- * Deletes the rows of a table that fulfil an SQL condition, some pages of the table after another. The function reads
- * the whole table once, so it suits a table without an index for the condition. There, each batch of {@link
- * deleteInBatches} would read the rows again that earlier batches kept or deleted. The function skips rows that another
- * transaction has locked. The next call deletes them.
+ * Deletes the rows of a table that fulfil an SQL condition, some pages of the table after another. The function suits a
+ * table without an index for the condition, because it reads the whole table only once. In such a table, each batch of
+ * {@link deleteInBatches} would read again the rows that earlier batches have read. The function skips rows that
+ * another transaction has locked. The next call deletes them.
  * @param values holds the parameters of the condition, from $3 on.
  */
 export async function deleteByPages(

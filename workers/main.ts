@@ -76,8 +76,9 @@ const secrets = () => readArguments(ARGUMENTS).runners.flatMap(readBy)
 
 await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
   // Graphile Worker does not wait for the SQL statement that deletes the database row of a finished job. If the
-  // database connection breaks during this statement, a promise rejects that nobody handles. The process must go on,
-  // because queue/recoverJobs.ts then releases the finished job, and its second run changes nothing.
+  // database connection breaks during this statement, a promise rejects that nobody handles. The process must not end
+  // because of this. Later, queue/recoverJobs.ts releases the finished job, and the second run of the job changes
+  // nothing.
   process.on('unhandledRejection', (error) => {
     if (isDatabaseUnavailable(error)) {
       return log.warn({ err: error }, 'the end of a job was not recorded: the database is away')

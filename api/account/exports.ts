@@ -53,8 +53,8 @@ export type Exports = {
 /**
  * Creates the store of open exports.
  * @param stores holds the store of large mail contents, and `pool`, whose connections only exports use. The pool has
- * one connection more than the maximum number of exports. With this connection, the service can at once refuse an
- * export above the maximum.
+ * one connection more than the maximum number of exports. With this additional connection, the service can refuse a
+ * further export at once.
  */
 export function createExports(
   stores: { pool: Pool; blobs: Blobs },
@@ -120,7 +120,8 @@ export function createExports(
               if (open.has(end)) log.warn({ err: error }, 'an export ended early')
               await end()
               // If an export ends early, the code breaks the client's connection. Otherwise the client would take the
-              // incomplete file for a complete one. The runtime prints the error that ends the stream.
+              // incomplete file for a complete one. The error that breaks the connection also appears in the output of
+              // the runtime.
               controller.error(new Error('an export ended early'))
             }
           },

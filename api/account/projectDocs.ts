@@ -18,8 +18,9 @@ const EmailName = t.String({
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
 /**
- * Sets the maximum number of entries in a list of scopes. The maximum exceeds the number of existing scopes, so that a
- * list with one unknown scope too many gets the error that names this scope.
+ * Sets the maximum number of entries in a list of scopes. The maximum exceeds the number of existing scopes. Therefore
+ * a list with all existing scopes and an unknown one gets the error that names the unknown scope, and not the error
+ * about the length of the list.
  */
 const SCOPES_MAX = 50
 /**

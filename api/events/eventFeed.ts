@@ -34,9 +34,9 @@ export type EventFeed = {
   /**
    * Opens a reader of a project's events.
    * @param after is the last event that the client knows. Null asks only for events from now on.
-   * @returns an event reader, and the event that precedes the reader's first event. The field `missed` is true if the
-   * client may have missed events. This is the case if events after `after` are deleted, or if `after` is no event of
-   * this project's stream.
+   * @returns an event reader, and its position `begin`, which is the last event before the first event that it reads.
+   * The field `missed` is true if the client may have missed events. This is the case if events after `after` are
+   * deleted, or if `after` is no event of this project's stream.
    * @throws {ApiError} 429 if the project has too many event readers.
    */
   open(
@@ -68,8 +68,8 @@ const READERS_MAX = 1_000
 const RECENT_MAX = { limit: 500, chars: 1024 * 1024 }
 
 /**
- * Limits how many milliseconds a new reader waits for the first connection of the event listener. Whenever the listener
- * connects, all open readers end, and so would a reader that did not wait.
+ * Limits how many milliseconds a new reader waits for the first connection of the event listener. Without this wait,
+ * the reader would end at once, because each connection of the listener ends all open readers.
  */
 const CONNECT_WAIT_MS = 5_000
 
@@ -157,7 +157,7 @@ async function open(
 ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
   const reader: Reader = { position: 0n, ended: released, pause: createPause() }
   // From now on, the event reader is notified about every event that a transaction commits. The function `readStream`
-  // finds the events of earlier transactions.
+  // finds the events that were committed before.
   const channel = channels.get(projectId) ?? newChannel(projectId)
   if (channel.readers.size >= READERS_MAX) {
     const message = `At most ${READERS_MAX} event streams and waits may be open at once`
@@ -174,8 +174,9 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // If the database already has a newer event, the event listener is behind. After an outage of the listener, the
-    // query of a new reader can find new events before the listener does.
+    // If the database already has a newer event than the process, the event listener is behind. The process must then
+    // read the events itself. This happens after an outage of the listener, when the query of a new reader finds new
+    // events before the listener does.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq
@@ -284,8 +285,8 @@ async function findBegin(
     after.seq > newest.seq ||
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
-  // If a restored backup lacks the last event that the client knows, the client continues with the events after the
-  // time of this event, because the client has seen no newer event.
+  // A restored backup may lack the last event that the client knows. In this case, the client continues with the first
+  // event that is later than this known event, because the client has seen no newer event.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

@@ -57,8 +57,8 @@ const EXAMPLE = {
 }
 
 /**
- * Serves the DMARC and TLS reports that other mail hosts send. They tell who sends mail under the domains of this
- * service, and which of it passes SPF, DKIM and DMARC.
+ * Serves the DMARC and TLS reports that other mail hosts send. The reports tell who sends mail under the domains of
+ * this service, and which of these mails pass SPF, DKIM and DMARC.
  */
 export function reportRoutes({ pool }: Services) {
   return new Elysia({ prefix: '/v0/platform/mail-reports' }).get(

@@ -162,7 +162,8 @@ function readMessages(value: unknown, version: string | null): object | null {
     throw badRequest(`A batch must have 1 to ${BATCH_MAX} messages`)
   }
   const rest = value.filter((message) => !isCancellation(message))
-  // The MCP SDK finds the answer to a call by its id. It would run both calls and answer only one.
+  // The code refuses two calls with the same id in a batch, because the MCP SDK finds the answer to a call by its id.
+  // It would run both calls and answer only one of them.
   const ids = rest.map((message) => message?.id).filter((id) => id !== undefined && id !== null)
   if (new Set(ids).size < ids.length) throw badRequest('A batch must not use an id twice')
   return rest.length === 0 ? null : rest

@@ -12,8 +12,8 @@ import { type Connection, callTool, instructionsFor, listedTools, serverInfo } f
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
 /**
- * Maps the MCP library's record of a caller to this service's record of the request, because the library passes only
- * its own record to a tool.
+ * Maps the caller record of the MCP library to this service's record of the same request. The map is needed, because
+ * the library passes only its own record to a tool.
  */
 const connections = new WeakMap<object, Connection>()
 
@@ -33,8 +33,8 @@ const { fetch: serve } = createMcpHandler(
       const held = context.mcpReq.requestState<HeldCall>()
       if (held !== undefined) return await afterOwner(connection, { name, args, held })
       const result = await callTool(connection, name, args, context.mcpReq.signal)
-      // If the code cannot make the link for the owner, the caller still gets the tool's result, because the service
-      // has already accepted the mail. After an error, the caller might send the mail again.
+      // The service has already accepted the mail. If the code cannot make the link for the owner, the caller therefore
+      // still gets the tool's result. After an error, the caller might send the mail again.
       const link = await linkForOwner(connection, { name, args, result, context }).catch(
         (err: unknown) => {
           connection.services.log.error({ err }, 'no link for the owner')

@@ -1,8 +1,8 @@
 /**
- * Handles mail that waits for the owner's approval, for an MCP host that can show a link to the owner (MCP 2026-07-28,
- * elicitation in URL mode). The link leads to the console, where the owner must sign in, so the link alone gives nobody
- * access. If the host repeats the tool call that sent the mail, the service sends no second mail. The response then
- * tells the owner's decision.
+ * Handles mail that waits for the owner's approval, if the MCP host can show a link to the owner (MCP 2026-07-28,
+ * elicitation in URL mode). The link leads to the console, where the owner must sign in. Therefore the link alone gives
+ * nobody access. After the owner's decision, the host repeats the tool call that sent the mail. The service then sends
+ * no second mail, but its response tells the decision.
  */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import {

@@ -25,13 +25,14 @@ const TIMEOUT_S = '60'
  */
 const IDLE_TIMEOUT_S = 255
 /**
- * Sets how many milliseconds a settlement of a payment may last. After the settlement, the proxy waits for the server
- * behind it. A stopping proxy waits for both.
+ * Sets how many milliseconds a settlement of a payment may last. A stopping proxy waits for the settlements, and then
+ * for the responses of the server behind it.
  */
 const SETTLEMENT_MS = 60_000
 /**
- * Limits how many seconds the proxy waits for the server behind it. The buyer gets no byte during the settlement and
- * this wait. Both together are below the idle time-out, so that the proxy can still send an error after a late response.
+ * Limits how many seconds the proxy waits for the server behind it. The buyer gets no byte during this wait and the
+ * settlement before it. The two times together are below the idle time-out, so that the proxy can still send an error
+ * if the server responds too late.
  */
 const TIMEOUT_MAX_S = IDLE_TIMEOUT_S - SETTLEMENT_MS / 1_000 - 5
 
@@ -39,8 +40,9 @@ const USAGE =
   'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN] [--timeout SECONDS], or bun run sell ORIGIN --prices FILE'
 
 /**
- * Limits the bytes of a request's headers. Bun's default of 16 KB would be too small for the longest payment beside
- * other headers. The proxy forwards no payment, and limits the other headers itself.
+ * Limits the bytes of a request's headers. Bun's default of 16 KB would be too small for the longest payment together
+ * with other headers. A higher limit is safe, because the proxy forwards no payment, and limits the other headers
+ * itself.
  */
 const HEADERS_MAX_BYTES = 64 * 1024
 

@@ -140,9 +140,9 @@ async function forward(
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
   // The time limit of the forwarded request begins after the service has granted the payment, because the payer has
-  // paid by then. A payer who disconnects does not end the forwarded request. Otherwise a payer could read most of a
-  // response, disconnect, and get a new response for the same payment again and again. The paywall ends a response
-  // without a reader.
+  // paid by then. If the payer disconnects, the forwarded request continues. Otherwise a payer could read most of a
+  // response, disconnect, and get a new response for the same payment again and again. If nobody reads a response, the
+  // paywall ends it.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   let retryAfter: string | null = null

@@ -90,8 +90,9 @@ export const OpenVersionSchema = t.Object({
 })
 
 /**
- * Describes the name of a credential in the path, which Elysia has decoded. The schema's `maxLength` counts UTF-16 code
- * units. The operations of the vault check the name themselves, because MCP tools also call them.
+ * Describes the name of a credential in the path, which Elysia has decoded. The schema limits only the length, in
+ * UTF-16 code units. The operations of the vault check the rest of the name themselves, because MCP tools also call
+ * them.
  */
 export const NameParams = t.Object({
   name: t.String({

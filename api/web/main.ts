@@ -233,8 +233,8 @@ async function showConsole(): Promise<void> {
     stop()
     void showSignIn()
   }
-  // The listener runs only once. If the service later refuses something on the sign-in page, such as a passkey, the
-  // console must not draw this page again.
+  // The listener runs only once. If the service later refuses a request of the sign-in page, such as a passkey, the
+  // listener must not draw the sign-in page again.
   signedOut.addEventListener('end', end, { once: true })
 }
 

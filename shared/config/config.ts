@@ -34,9 +34,9 @@ export const withoutEmpty = (env: Record<string, string | undefined>) =>
 const FACILITATOR_FACTOR = 6
 /**
  * Sets how many times higher the limit on all redeem calls is than the limit on new payments. By default, this allows
- * 40 redeem calls a second. They take only an eighth of a core, because a call with a worthless header costs 2 to 3 ms
- * of CPU, including its client. An attacker must send more calls to a seller's paywall before the service refuses
- * payments of others.
+ * 40 redeem calls a second. They take only an eighth of a core, because a call with a worthless payment header costs 2
+ * to 3 ms of CPU, including the seller's client. The service refuses the payments of others only if an attacker sends
+ * more calls than this to a seller's paywall.
  */
 const REDEEM_FACTOR = 12
 /**

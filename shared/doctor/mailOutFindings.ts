@@ -90,8 +90,8 @@ export type SpfResult = { address: string; result: string; comment: string }
 /**
  * Makes the finding of the doctor (the service's self-check) about the SPF record of a domain.
  * @param records lists the domain's TXT records that begin with v=spf1.
- * @param isDirect tells whether the service itself sends from the given addresses. Only the operator of a mail relay
- * can list the addresses from which the relay sends.
+ * @param isDirect tells whether the service itself sends from the given addresses. If it sends through a mail relay,
+ * only the operator of the relay can list the sending addresses.
  */
 export function judgeSpf({
   domain,
@@ -171,8 +171,8 @@ export function tagOf(text: string, name: string): string {
 /**
  * Makes the finding of the doctor (the service's self-check) about the DMARC record of a domain (RFC 9989). The DKIM
  * signatures of a domain's mail name the domain itself, so these signatures are aligned in the sense of DMARC.
- * @param found holds the DMARC records of the domain, or of its nearest parent domain with such records. The field `at`
- * is the DNS name of these records. DMARC walks up the DNS tree from the domain to its parent domains.
+ * @param found holds the DMARC records of the domain, or of its nearest parent domain with such records, because DMARC
+ * walks up the DNS tree. The field `at` is the DNS name of these records.
  * @param unconfirmed lists the hosts in the tag `rua` that do not confirm that they accept reports for the domain.
  */
 export function judgeDmarc({

@@ -81,7 +81,7 @@ export class CostTurns {
   /**
    * Runs the task like {@link run}, but lets at most `placesMax` tasks wait. If all waiting places are taken, the task
    * replaces the waiting task with the highest cost, provided that this cost is higher than its own. Without this
-   * replacement, the sharers whose tasks try again first would keep all waiting places.
+   * replacement, the waiting places would stay with the sharers (such as inboxes) whose tasks ask first.
    * @returns false if a cheaper task replaced this task before it began, or if no waiting place was free. The caller
    * tries again later.
    */

@@ -13,8 +13,8 @@ const SHARERS_MAX = 10_000
 const FREE_MS = 100
 const PRIORITY_MAX = 12
 /**
- * Sets after how many half-lives the stored costs are scaled down. Each half-life doubles the numbers for new costs, so
- * without this limit they would overflow.
+ * Sets after how many half-lives the stored costs are scaled down. Instead of halving all old costs at each half-life,
+ * the code doubles the numbers for new costs. Without the scaling, these numbers would overflow.
  */
 const HALF_LIVES_MAX = 100
 
@@ -33,8 +33,8 @@ export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leas
  */
 export class Costs {
   /**
-   * Holds the cost of each sharer in milliseconds, as the cost would have been at the time `#sinceMs`. All costs fall at
-   * the same rate, so these numbers need no change as time passes.
+   * Holds the cost of each sharer in milliseconds, converted to the time `#sinceMs`. Time does not change these
+   * numbers, because the costs of all sharers fall at the same rate.
    */
   readonly #costs = new Map<string, number>()
   #sinceMs: number

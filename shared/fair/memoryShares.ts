@@ -19,8 +19,8 @@ export class MemoryShares {
   }
 
   /**
-   * Counts memory that a sharer already uses, even if the sharer then holds more than its part. @returns a function
-   * that gives the memory back.
+   * Counts memory that a sharer already uses, even if the sharer then holds more than the limit allows. @returns a
+   * function that gives the memory back.
    */
   charge(sharer: string, bytes: number): () => void {
     this.#add(sharer, bytes)

@@ -23,7 +23,7 @@ export class Pace {
    * Sets the rate at which each sharer (such as a network) may send bytes, and the burst that is allowed above this
    * rate.
    * @param bytesPerS is the number of bytes a second that one sharer (such as a network) may send. The value 0 means no
-   * limit. The parameter `burstS` is a number of seconds. A sharer may send at once the bytes that the rate allows in
+   * limit. The parameter `burstS` is a number of seconds. At once, a sharer may send the bytes that the rate allows in
    * these seconds.
    */
   constructor(

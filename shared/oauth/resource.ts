@@ -11,9 +11,8 @@ export const isOAuthOn = (baseUrl: string): boolean =>
 export const mcpResource = (baseUrl: string): string => `${baseUrl}/mcp`
 
 /**
- * Tells whether a URL identifies this service's MCP server as an OAuth resource. A client keeps the query `names` that
- * a person typed, and some clients add a slash. Such a URL identifies the same resource as the plain URL of the MCP
- * server.
+ * Tells whether a URL identifies this service's MCP server as an OAuth resource. The URL may have the query `names`
+ * that a person typed, because a client keeps this query. It may also end with a slash, because some clients add one.
  */
 export const isMcpResource = (resource: string, baseUrl: string): boolean =>
   resource.replace(/\?names=(?:dotted|underscore)$/, '').replace(/\/$/, '') === mcpResource(baseUrl)

@@ -38,9 +38,10 @@ export function createBatcher<Item, Result>(options: {
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
-   * Sets the rank of each item in the queue. Items with the lowest rank run first. An item that may not share an SQL
-   * statement with these items waits for a later statement. If `rank` is absent, the oldest items run first. The
-   * function `asOfNow` returns a function that computes the rank of an item at that moment.
+   * Sets the rank of each item in the queue. Items with the lowest rank run first. The function `mayShare` tells
+   * whether an item may share an SQL statement with the item of the lowest rank. Otherwise the item waits for a later
+   * statement. If `rank` is absent, the oldest items run first. The function `asOfNow` returns a function that computes
+   * the rank of an item at that moment.
    */
   rank?: {
     asOfNow: () => (item: Item) => number

@@ -32,7 +32,7 @@ export class EventLoopDelay {
     const windows = Math.floor((this.#nowMs() - this.#beganMs) / WINDOW_MS)
     if (windows === 0) return Math.max(ms, this.#beforeMs)
     // If more than one time window has passed since the last reading, nobody read the metric, or the event loop was
-    // blocked. The histogram then covers all of these windows.
+    // blocked. The histogram then covers all of these windows, so the delay of the previous window is not needed.
     const longest = Math.max(ms, windows === 1 ? this.#beforeMs : 0)
     this.#beforeMs = ms
     this.#beganMs = this.#nowMs()

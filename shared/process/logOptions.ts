@@ -4,14 +4,14 @@ import { databaseOutage } from './outage.ts'
 import { workFields } from './workContext.ts'
 
 /**
- * Holds the log level of fatal errors. During a database outage, one line replaces all other database errors. The
- * service logs a fatal error even then.
+ * Holds the log level of fatal errors. During a database outage, one log line replaces the log lines of all database
+ * errors except fatal errors.
  */
 const FATAL = 60
 
 /**
- * Sends the log to standard output. The logger Pino buffers log lines, so an exit without `flush` loses the last lines.
- * With minLength 0, `flush` would not wait until Pino has written the lines.
+ * Sends the log to standard output. The logger Pino buffers log lines, so the process must call `flush` before an exit.
+ * The value of minLength is 1, because with 0, `flush` would not wait until Pino has written the lines.
  */
 export const LOG_DESTINATION = { dest: 1, minLength: 1 } as const
 

@@ -28,8 +28,8 @@ export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', '
 export type ProofVerdict = (typeof PROOF_VERDICTS)[number]
 
 /**
- * Sets how many seconds the seller's clock may be behind this machine's clock. An older receipt belongs to an earlier
- * payment.
+ * Sets how many seconds the seller's clock may be behind this machine's clock. If a receipt is older than the payment
+ * by more than this time, it belongs to an earlier payment.
  */
 const RECEIPT_SKEW_S = 60
 

@@ -51,8 +51,8 @@ const domainOf = (network: UsdcNetwork) => ({
 
 /**
  * Returns the data that the payer signs, in the form of the argument of viem's `account.signTypedData`. The EIP-712
- * domain comes from the service's table of tokens, never from a caller. With a wrong domain from a caller, the
- * requirement and the signature would agree, and only the chain would refuse the payment.
+ * domain comes from the service's table of tokens, and never from a caller. If a caller named a wrong domain, the payer
+ * would sign this domain, and only the chain would refuse the payment.
  */
 export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
   return {
@@ -200,8 +200,8 @@ export type AuthorizationVerdict =
   /**
    * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271). The
    * field `signature` holds the signature without its ERC-6492 wrapping. Before the service stores the payment, it
-   * checks whether the payer's address has contract code. If the address has no code and no allowed factory deploys the
-   * contract, the service refuses the payment for the reason in `reasonWithoutCode`.
+   * checks whether the contract exists or an allowed factory can deploy it. Otherwise it refuses the payment for the
+   * reason in `reasonWithoutCode`.
    */
   | {
       kind: 'contract'
@@ -232,8 +232,8 @@ function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | nul
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // The service accepts only USDC in a payment, because other tokens can report false transfers. Some tokens, such as
-  // PYUSD, accept a used nonce without a revert.
+  // The service accepts only USDC in a payment. Other tokens can report false transfers, or, like PYUSD, accept a used
+  // nonce without a revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'

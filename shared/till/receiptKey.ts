@@ -104,9 +104,9 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 
 /**
  * Writes `/.well-known/did.json` and the DID documents of projects, which hold no secret. Each receipt key occurs twice
- * in a DID document: as JsonWebKey2020 and as Multikey. Both entries have the member `publicKeyMultibase`, because
- * clients expect it. This member makes the JsonWebKey2020 entry deviate from DID Core §5.2.1, which allows only one
- * form of the key.
+ * in a DID document: as JsonWebKey2020 and as Multikey. DID Core §5.2.1 allows only one form of the key in each entry.
+ * Nevertheless the JsonWebKey2020 entry also has the member `publicKeyMultibase`, because clients expect it in both
+ * entries.
  *
  * @param keys lists the same keys as {@link receiptJwks}. All keys in the list have the same DID.
  * @param options.subject is the DID of the DID document. The default is the DID of the keys.
@@ -160,7 +160,7 @@ function base58(bytes: Uint8Array): string {
     text = BASE58.charAt(Number(value % 58n)) + text
     value /= 58n
   }
-  // The special case of base58 for leading zero bytes cannot occur, because the encoded bytes begin with the multicodec
-  // prefix, which is not zero.
+  // Base58 encodes leading zero bytes in a special way. The function does not implement it, because the bytes begin
+  // with the multicodec prefix, which is not zero.
   return text
 }

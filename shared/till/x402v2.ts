@@ -209,8 +209,8 @@ const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`
 
 /**
- * Tells whether the metadata of a resource fit into the header of every challenge for the resource. The price and the
- * error text of the challenge can be of any length that occurs.
+ * Tells whether the metadata of a resource fit into the header of every challenge for the resource. The function
+ * assumes the longest possible price and the longest error text.
  */
 export function fitsChallenge(url: string, metadata: Metadata): boolean {
   const how = bazaarOf(metadata, url)

@@ -117,9 +117,9 @@ const ENTITIES: Record<string, string> = {
 }
 
 /**
- * Lists the named characters of HTML 4 (HTML 4.01 §24) that {@link ENTITIES} does not contain. Each group starts at the
- * code point `first`, and its further names belong to the following code points. The function `htmlentities` of PHP
- * writes all of these names.
+ * Lists the named characters of HTML 4 (HTML 4.01 §24) that {@link ENTITIES} does not contain. Each list of names
+ * begins at the code point `first`, and each following name belongs to the next code point. The function `htmlentities`
+ * of PHP writes all of these names.
  */
 const HTML_4: readonly (readonly [first: number, names: string])[] = [
   [
@@ -316,7 +316,10 @@ const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 /** Reads ASCII from UTF-16 by removing the null bytes of the text. @returns null if the text has no null bytes. */
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
-/** Yields one decoded text for each kind of escape in a text. Each decoded text lacks only the escapes of this kind. */
+/**
+ * Yields one decoded text for each kind of escape in a text. In each decoded text, only the escapes of one kind are
+ * decoded.
+ */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
     const view = unescaped(text, kind)

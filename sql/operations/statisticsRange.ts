@@ -4,14 +4,15 @@ import { type Counts, type Minute, readHistory } from './statisticsHistory.ts'
 
 const RETENTION = '62 days'
 /**
- * Sets how long after the start of an hour the service sums its statistics. The service counts the minutes of an hour
- * until an hour after its end (statisticsHistory.ts).
+ * Sets how long after the start of an hour the service sums its statistics. Before this time, some minutes of the hour
+ * may be missing, because the service may count a minute up to an hour after the end of the minute
+ * (statisticsHistory.ts).
  */
 const LATE = '2 hours'
 /**
  * Holds the time from which the queries read statistics of minutes. For earlier times, they read the hourly sums. The
- * service keeps the rows of minutes longer than SPLIT. The SQL must not use `clock_timestamp()`, because the hour could
- * change within a statement, which would then count an hour in part or twice.
+ * service keeps the rows of minutes longer than SPLIT. The SQL must not use `clock_timestamp()`, because a new hour
+ * could begin during the statement. The statement would then count a part of an hour twice or not at all.
  */
 const SPLIT = "date_trunc('hour', statement_timestamp() - interval '1 day')"
 

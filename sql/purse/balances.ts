@@ -14,8 +14,9 @@ const IDLE_AGE = '10 seconds'
 
 /**
  * Sets how long the service waits between two readings of the balance of a retired address (the address of an earlier
- * purse key). On the first day, and while a payment of this address is open, the service reads the balance more often.
- * After the deletion of the project, IDLE_AGE applies, because the purge (data deletion) waits for these readings.
+ * purse key). The service reads the balance more often on the first day after the change of the key, and while a
+ * payment of this address is open. After the deletion of the project, IDLE_AGE applies, because the purge (data
+ * deletion) waits for these readings.
  */
 const RETIRED_AGE = '1 hour'
 
@@ -45,8 +46,8 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
 
 /**
  * Writes the SQL condition under which the service accepts a balance that was read at the block $3. For a minute, the
- * service ignores a balance from an older block, because the chain node may lag behind. After that, it accepts the
- * balance, because the chain itself must have become shorter.
+ * service ignores a balance from a block before the stored one, because the chain node may lag behind. After a minute,
+ * it accepts such a balance, because the chain must then have lost blocks.
  * @param row is the SQL alias of a row of the table purses or purse_keys.
  */
 const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance_block <= $3
@@ -54,8 +55,8 @@ const counts = (row: string) => `(${row}.balance_block is null or ${row}.balance
 
 /**
  * Writes an SQL expression for the money that is on the way from the retired addresses of a purse (the addresses of its
- * earlier keys) to the present address. Until this money arrives, a purse with a new key is empty, but does not count
- * as low. The SQL parameter $3 is the block of the balance. Each sum uses an index, because a busy purse has a million
+ * earlier keys) to the present address. While this money is on the way, an empty purse with a new key does not count as
+ * low. The SQL parameter $3 is the block of the balance. Each sum uses an index, because a busy purse has a million
  * purchases and is read twice a second.
  */
 const arriving = (purse: string): string => {

@@ -48,7 +48,7 @@ export const callsInTurn = ({
 }
 
 /**
- * Records that no gas wallet could send calls that the service has taken, so that the wait before the next sending does
+ * Reverses the count of a sending for calls that no gas wallet could send. The wait before their next sending then does
  * not grow.
  */
 export async function recordUnsentCalls(db: Queryable, ids: readonly string[]): Promise<void> {

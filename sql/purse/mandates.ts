@@ -242,9 +242,9 @@ export async function listMandates(
 }
 
 /**
- * Locks the currently valid mandates (spending limits) of a project, and all stopped mandates. A stopped mandate still
- * forbids payments to its host after its validity has ended. Otherwise another mandate would then pay this host. All
- * payments lock the mandates in the order of their rows, so that two payments cannot deadlock.
+ * Locks the currently valid mandates (spending limits) of a project, and all stopped mandates. A stopped mandate
+ * forbids payments to its host even after the end of its validity. Otherwise another mandate could pay this host from
+ * then on. All payments lock the mandates in the order of their rows, so that two payments cannot deadlock.
  */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({

@@ -216,8 +216,8 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
 
 /**
  * Requests the automatic transfers out of a purse. A second call requests no further transfer, because the money of a
- * requested transfer is no longer available. A purse that has used up its gas of the day requests no transfer. The
- * readings of its balance queue the payout again until the next day.
+ * requested transfer is no longer available. A purse that has used up its gas of the day also requests no transfer.
+ * Each later reading of its balance queues the payout again, so that the payout takes place on the next day.
  * @param given.deniedPayees holds the addresses that no purse pays, in lower case.
  */
 export function payOut(

@@ -101,8 +101,8 @@ export async function findNewestOpen(
   network: string,
   { after, limit }: { after: string; limit: number },
 ): Promise<{ open: Open[]; lastProject: string }> {
-  // If all open payments of a project are on other chains, the result has a row for the project without a payment. This
-  // row may name the last project of the poll.
+  // If all open payments of a project are on other chains, the result has a row for the project with null in place of a
+  // payment. The row is needed if the project is the last project of this poll, because the next poll begins after it.
   const { rows } = await db.query<(OpenRow | { row: null }) & { last_project: string }>({
     name: 'find-newest-open-purchases',
     text: `

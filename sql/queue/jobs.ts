@@ -108,8 +108,8 @@ export async function deleteSupersededJobs(db: Queryable): Promise<number> {
 /**
  * Deletes jobs that have succeeded in a Graphile Worker pool. The SQL locks the jobs in the order of their ids, because
  * other statements also lock several of them. The SQL keeps a job that another pool has fetched. It also keeps a job
- * that was unlocked during its run and queued again, for example by its own task. Such a job has the same id and no
- * attempts.
+ * that was unlocked during its run and queued again, for example by its own task. The SQL recognises such a job, which
+ * has the same id, by its count of zero attempts.
  */
 export const DELETE_DONE_JOBS = {
   name: 'delete-done-jobs',

@@ -152,8 +152,8 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
 
 /**
  * Tells in SQL whether the row `w` of a worker pool stands for a live pool. Only worker processes mark the rows of dead
- * pools. If the last worker process dies, nobody marks its row. Therefore the condition also checks the advisory lock,
- * which a new row does not have for a moment.
+ * pools, so nobody marks the row of the last one that dies. Therefore the condition also checks the advisory lock. For
+ * its first second, a row counts as live without the lock, because a new pool does not have its lock at once.
  */
 export const IS_LIVING = `(w.suspect_since is null and (w.registered_at > clock_timestamp() - interval '1 second'
   or exists (

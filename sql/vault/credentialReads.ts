@@ -46,9 +46,9 @@ type Row = BoundsRow & {
 
 /**
  * Writes an SQL statement that reads versions of credentials and writes their audit entries. Therefore no secret leaves
- * PostgreSQL without an audit entry. All versions of a credential expire together. Otherwise an older version could
- * bypass the expiry. The SQL skips `last_used_at` while another reader updates it, so that readers of one credential do
- * not wait for each other.
+ * PostgreSQL without an audit entry. An older version expires together with the current version, because it could
+ * otherwise bypass the expiry. The SQL does not update `last_used_at` while another reader updates it, so that readers
+ * of one credential do not wait for each other.
  *
  * The SQL parameters $1 to $6 are the columns of the audit entries. Parameter $7 tells whether the owner reads, and $8
  * holds the versions. Each parameter is an array with one element for each read.

@@ -80,9 +80,9 @@ export const boundsOf = (row: Pick<VersionRow, 'type' | 'metadata'> & BoundsRow)
   effectiveBounds({ ...toBounds(row), type: row.type, metadata: row.metadata })
 
 /**
- * Returns the bounds (limits on use) of a given version of a credential and of all later versions. The service still
- * has all later versions, because it removes older versions first. For a null placement of a later version, the
- * function uses the default placement of the given version's type.
+ * Returns the bounds (limits on use) of a given version of a credential and of all later versions. No later version is
+ * missing, because the service removes the oldest versions first. If a later version has a null placement, the function
+ * uses the default placement for the credential type of the given version.
  */
 export async function boundsSince(
   db: Queryable,

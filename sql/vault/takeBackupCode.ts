@@ -6,8 +6,8 @@ import { openData, readVersion, sealData } from './credentialVersions.ts'
 import { readingTransaction } from './failedReads.ts'
 
 /**
- * Takes one backup code out of a credential and returns it, so that each code is used only once. The version keeps its
- * number. With a new number, the use of a backup code would remove an older version from the stored versions. The
+ * Takes one backup code out of a credential and returns it, so that each code is used only once. The service changes
+ * the current version and creates no new version, because a new version would remove the oldest stored one. The
  * function encrypts the changed version with a new data key.
  */
 export async function takeBackupCode(

@@ -207,8 +207,8 @@ async function auditEnd(
 
 /**
  * Deletes expired requests with secrets, together with their responses. An unfinished request stays as long as it has a
- * job, because only the job records its end. The job may begin late, if no worker for secrets has run for longer than
- * USE_KEPT.
+ * job, because only the job records its end. Such a job can begin after the expiry if no worker for secrets has run for
+ * longer than USE_KEPT.
  */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
   const isOver = `(ended_at is not null or ${hasNoJob("'use_secret:' || vault_uses.id")})`

@@ -49,9 +49,9 @@ export function createSignInCompany(
     const signIn = await patiently(() => findCompanySignIn(pool, signInId))
     if (signIn?.state !== 'asked' && signIn?.state !== 'answered') return
     // Strangers begin and answer sign-ins, so a lane (queue) limits the job slots that a hanging identity provider
-    // occupies. Each step has its own lane, because the first step rarely asks the provider and would make a slow
-    // provider look fast. Each network counts as a separate party, so that the sign-ins of one stranger do not delay
-    // those of other networks.
+    // occupies. Each of the two steps has its own lane. The first step rarely asks the provider, so a common lane would
+    // look fast even if the provider is slow. Each network counts as a separate party, so that the sign-ins of one
+    // stranger do not delay those of other networks.
     const lane = `company sign-in:${signIn.state}`
     const turn = await lanes.enter(lane, `company sign-ins of ${signIn.network}`)
     if (!turn.granted) return await patiently(() => queueSignIn(pool, signInId, turn.returnInMs))

@@ -213,9 +213,9 @@ async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise
 }
 
 /**
- * Sets the clock of the devnet to the present second if the clock lags behind. Anvil's clock begins at the moment when
- * the process was launched, so a slow start leaves the clock behind. A payment that a stranger settles at once would
- * then seem to be settled before the service stored it.
+ * Sets the clock of the devnet to the present second if the clock lags behind. Anvil's clock begins at the launch of
+ * the process, so a slow start leaves the clock behind. With a slow clock, a payment that a stranger settles at once
+ * would seem to be older than the stored payment.
  */
 async function catchUp(client: DevnetClient): Promise<void> {
   const { timestamp } = await client.getBlock({ blockTag: 'pending' })

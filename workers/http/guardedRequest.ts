@@ -54,7 +54,7 @@ export type OutboundPolicy = {
   /** Resolves host names to their addresses. By default the resolver of the operating system is used. */
   resolve?: Resolve
   /**
-   * Leaves out the trace id, because a seller must not learn which purchases belong together.
+   * Leaves the trace id out of the request, because a seller could otherwise see which purchases belong together.
    */
   hidesTrace?: true
 }
@@ -134,9 +134,9 @@ class BlockedError extends Error {
 }
 
 /**
- * Looks up a host name with c-ares, which reads /etc/hosts too, because the usual lookup of the runtime blocks a
- * thread, and there are as many threads as processors. With that lookup, four host names whose name server never
- * answers stopped the lookups of all projects.
+ * Looks up a host name with c-ares, which also reads /etc/hosts. The usual lookup of the runtime blocks a thread, and
+ * there are only as many threads as processors. With that lookup, four host names whose name server never answers
+ * stopped the lookups of all projects.
  */
 const systemResolve: Resolve = (hostname, answer) => {
   Bun.dns.lookup(hostname, { backend: 'c-ares' }).then(

@@ -54,8 +54,8 @@ export const createAnnounceApproval =
     const found = await patiently(() => announce({ pool, ...options }, approvalId))
     if (found === null) return
     const { approval, notice } = found
-    // The mail host of an approver may hang. The lane (the queue for one project) limits the jobs, so that its
-    // notifications do not take all job slots.
+    // The mail host of an approver may hang. Therefore a lane (the queue for one project) limits how many job slots the
+    // notifications of the project take.
     const lane = serviceLane(options.transport, `notices of ${approval.projectId}`)
     const turn = await context.lanes.enter(lane, approval.projectId)
     if (!turn.granted) {

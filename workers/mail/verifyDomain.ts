@@ -36,8 +36,9 @@ export const createVerifyDomain =
     const verdict = verdictOf(records, findings)
     const now = new Date()
     const wantingSince = verdict === 'verified' ? null : (claim.wantingSince ?? now)
-    // The pause before the next check grows with the measured time. If the name servers do not answer, this time may
-    // begin with the creation of the domain. Otherwise the service would query dead name servers every minute for ever.
+    // The pause before the next check grows with the time for which records have been missing. If the name servers do
+    // not answer, this time may count from the creation of the domain. Otherwise the service would query dead name
+    // servers every minute for ever.
     const since = verdict === 'unknown' ? (claim.wantingSince ?? claim.createdAt) : wantingSince
     const wantingMs = since === null ? 0 : now.getTime() - since.getTime()
     const { status, recheckMs } = afterCheck(claim.status, verdict, wantingMs)

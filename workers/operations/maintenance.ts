@@ -101,7 +101,8 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
   const removeOldRows = createRetention(pool)
   let sweeps = 0
   const stepsNow = (): Step[] => [
-    // The minutes are summed to hours before the step that deletes them, because the sums need them.
+    // The service sums the minutes of an hour before a later step deletes these minutes, because the sums cannot be
+    // computed after the deletion.
     recordMinutes,
     recordHours,
     ...(sweeps % SWEEPS_PER_SEARCH === 0 ? SEARCHES : []),

@@ -80,8 +80,8 @@ export async function mcpExchange({
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const method = init.method ?? 'GET'
-    // The MCP client itself follows redirects within the server. The code refuses them, because the limits of the
-    // mandate and of the credential allow only the address that the buyer named.
+    // The MCP client itself follows redirects within the server. The code refuses a redirected request, because the
+    // limits of the mandate and of the credential allow only the address that the buyer named.
     if (String(url) !== address) throw new Error('a request to another address is not sent')
     // The MCP client's GET request for server-sent events gets the status 405, because an open event stream would
     // occupy a worker.

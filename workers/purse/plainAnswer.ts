@@ -8,8 +8,8 @@ import {
 } from '../vault/maskedAnswer.ts'
 
 /**
- * Returns the response of a seller to a request without a secret. The buyer has paid for this response, so the service
- * also keeps bodies that are not text and partial resources. Only a body above the size limit is dropped.
+ * Returns the response of a seller to a request without a secret. The service also keeps a body that is not text, and a
+ * partial resource, because the buyer has paid for the response. Only a body above the size limit is dropped.
  */
 export async function plainAnswer(answer: ReceivedAnswer): Promise<PurchaseAnswer> {
   return {

@@ -8,22 +8,22 @@ import type { Running } from '../../shared/process/service.ts'
  */
 const LOOK_MS = 500
 /**
- * The following constants limit the milliseconds between two rings of the job alarm. If a job becomes due between two
- * rings, the pool fetches the job at the second ring.
+ * The following constants limit the milliseconds between two rings of the job alarm. A job that becomes due between two
+ * rings waits for the second ring, at which the pool fetches it.
  */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**
- * Sets the gap between two rings of the alarm as a multiple of the time that a fetch of jobs takes. With this gap,
- * fetching jobs takes at most a fifth of the time. A fetch takes longer if more jobs wait (18 ms if 100,000 jobs wait).
+ * Sets the gap between two rings of the alarm as a multiple of the time that a fetch of jobs takes. The gap grows with
+ * this time, so that the fetches take at most a fifth of the process's time. If 100,000 jobs wait, a fetch takes 18 ms.
  */
 const GAP_PER_FETCH = 4
 
 /**
  * Rings when a job becomes due, to the millisecond, so that the pool fetches the job. Polling would find the due job
  * later, by half a polling interval on average.
- * @param nextInMs returns how many milliseconds remain until the next job is due, by the clock that decides whether a
- * job is due. It returns `null` if no job is planned for a later time.
+ * @param nextInMs returns how many milliseconds remain until the next job is due, by the database's clock, which
+ * decides whether a job is due. It returns `null` if no job is planned for a later time.
  * @param ring is called each time the alarm rings, and makes the pool fetch jobs.
  * @param fetchMs returns how many milliseconds a fetch of jobs currently takes.
  */

@@ -4,9 +4,9 @@
  * slow lanes share a budget. A slot is one of the jobs that the pool runs at the same time.
  *
  * A slow receiver occupies a slot (place for a running job) until the time-out. Without a limit, one slow receiver, or
- * one tenant with many receivers, would take every slot and delay all other work. A job of a fast lane (the queue for
- * one receiver) may wait in its slot for a moment until it may send. A job of a slow lane is refused, and is told when
- * it may ask again. The refusal costs one SQL statement, and does not count as an attempt of the job.
+ * one tenant with many receivers, would take every slot and delay all other work. A lane is the queue for one receiver.
+ * A job of a fast lane may wait in its slot for a moment until it may send. A job of a slow lane is refused, and gets a
+ * time at which it may ask again. A refusal costs one SQL statement, and does not count as an attempt of the job.
  */
 
 /**
@@ -98,9 +98,9 @@ export const PURSE_LIMITS: LaneLimits = {
 
 /**
  * Sets the limits of the lanes (queues for one project each) for the checks of payments. A check takes a fraction of a
- * second, or 5 s if the chain node does not answer. With 32 slots, the checks of all projects may occupy 15 slots, and
- * the checks of one project 6 slots. At 300 ms a check, six slots are enough for the 1,200 checks that a project may
- * request in a minute. The other 17 slots serve the settlement, which uses up to 16 slots for payments in separate
+ * second, or 5 s if the chain node does not answer. With 32 slots, the checks of one project may occupy 6 slots. These
+ * are enough for the 1,200 checks that a project may request in a minute, at 300 ms a check. The checks of all projects
+ * may occupy 15 slots. The other 17 slots serve the settlement, which uses up to 16 slots for payments in separate
  * transactions.
  */
 export const CHECK_LIMITS: LaneLimits = {
@@ -150,15 +150,16 @@ type Lane = {
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
   /**
-   * Holds for each sharer (project) when its last refused job is retried. Later refused jobs get later times, so that
-   * they do not all ask again at once.
+   * Maps each sharer (project) to the time at which its last refused job is retried. A later refused job gets a later
+   * time, so that refused jobs do not all ask again at once.
    */
   returns: Map<string, Return>
 }
 
 /**
- * Describes when the last refused job of a sharer (project) asks again. The field `wasHeld` tells whether the lane was
- * slow or late at the refusal. Until `waitsUntilMs`, the sharer counts as waiting for a place.
+ * Describes when the last refused job of a sharer (project) may ask again for a slot. The field `wasHeld` tells whether
+ * the lane was slow or late at the refusal. Until the time `waitsUntilMs`, the sharer counts as waiting for a place in
+ * the lane.
  */
 type Return = { atMs: number; wasHeld: boolean; waitsUntilMs: number }
 
@@ -181,10 +182,11 @@ export type Turn =
  * Shares the job slots of a worker pool between lanes (each lane is the queue for one receiver). Each worker pool has
  * one instance of this class in each process.
  *
- * A tenth of the job slots is reserved for work without a receiver, another tenth for projects without an open request,
- * and a quarter for receivers without an open request. A lane (the queue for one receiver) may occupy at most half of
- * the remaining free slots. Many receivers may begin to hang at once, and each of them still counts as fast for a
- * while. With this rule, each lane gets fewer slots than the lane before it, and all together never use all slots.
+ * Some job slots are reserved: a tenth for work without a receiver, a tenth for projects without an open request, and a
+ * quarter for receivers without an open request. A lane (the queue for one receiver) may occupy at most half of the
+ * remaining free slots. Therefore each new lane gets fewer slots than the lane before it, and all lanes together never
+ * use all slots. This matters when many receivers begin to hang at once, because each of them still counts as fast for
+ * a while.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
@@ -215,7 +217,7 @@ export class Lanes {
   /**
    * Asks for a job slot in a lane (the queue for one receiver), and waits at most about WAIT_MAX_MS.
    * @param name is the name of the lane, which is an endpoint or a mail domain. The name `null` means the lane that all
-   * mail to the smarthost shares. That lane leaves a quarter of the slots free.
+   * mail to the smarthost shares. Mail in this shared lane leaves a quarter of the slots free.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -336,8 +338,8 @@ export class Lanes {
     for (const [name, { atMs, waitsUntilMs }] of lane.returns) {
       if (Math.max(atMs, waitsUntilMs) < nowMs) lane.returns.delete(name)
     }
-    // Each sharer (project) has its own queue of retry times. All queues together must retry as often as one queue.
-    // Therefore the code multiplies the spacing by the number of sharers.
+    // Each sharer (project) has its own queue of retry times. The code multiplies the time between two retries by the
+    // number of sharers. Therefore all queues together cause no more retries than one queue.
     const sharers = lane.returns.size + (lane.returns.has(sharer) ? 0 : 1)
     const spacingMs = this.#returnSpacingMs(lane) * sharers
     const delayMs = Math.max(this.#limits.returnMs, spacingMs)

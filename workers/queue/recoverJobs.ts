@@ -80,8 +80,8 @@ export function recoverJobs(options: {
 export type Fetches = {
   areMissing(): boolean
   /**
-   * Sets the time of the last job fetch to now. The caller uses this function after an outage of the database, so that
-   * the outage does not count as a stuck pool.
+   * Sets the time of the last job fetch to now. The caller uses this function after an outage of the database, because
+   * without it the pool would count as stuck.
    */
   excuse(): void
 }

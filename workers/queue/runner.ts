@@ -89,8 +89,8 @@ export async function startRunner(
     pool,
     () => workerPool!.id,
     (error) => {
-      // If the job still ran when the pool had ended, another pool runs the job again. Therefore the lost end of the
-      // job is only logged.
+      // If the job still ran when the pool had ended, the pool cannot record the end of the job, and another pool runs
+      // the job again. Therefore the code only logs the error.
       if (!isLeft) throw error
       log.warn({ err: error }, 'a job ended after the pool, and the end was not recorded')
     },

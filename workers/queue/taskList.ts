@@ -18,8 +18,8 @@ const RETRY_MAX_MS = 2_000
  */
 const BLOBS_AWAY_MS = 15_000
 /**
- * Limits how long a job keeps its slot while the database is unreachable. After that the job gives up the slot and runs
- * again when the database is reachable, because its end could not be recorded.
+ * Limits how long a job keeps its slot while the database is unreachable. After this time, the job gives up the slot.
+ * It runs again when the database is reachable, because the database has not recorded its end.
  */
 const OUTLASTED_MS = 60_000
 

@@ -8,8 +8,9 @@ import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 
 /**
  * Limits the time and memory for masking the secrets in one response. Masking an honest response of one megabyte takes
- * a second. A response with seven long secrets of the same prefix once took 30 s, because the cost was the text length
- * times the secret length. Of twelve kinds of responses of one megabyte, the costliest took 345 MB.
+ * a second. The time limit protects against a hostile response. Such a response once took 30 s, when the cost was the
+ * text length times the secret length. The memory limit is above the 345 MB of the costliest of twelve kinds of
+ * responses of one megabyte.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 640 * 1024 * 1024 }
 /**

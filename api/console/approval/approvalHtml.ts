@@ -55,7 +55,7 @@ ${canApprove ? TRUST : ''}
 }
 
 /**
- * Holds the checkbox with which the owner lets later mail to the same recipients leave without an approval. It has an
+ * Holds the checkbox with which the owner allows later mail to the same recipients without an approval. It has an
  * effect only under the policy `approve-new`, under which only mail to new recipients waits.
  */
 const TRUST = `<label class="check"><input type="checkbox" name="trust" value="recipients" checked> Under the policy approve-new, later mail to these recipients, also to those of Bcc, leaves without your approval</label>`

@@ -9,7 +9,8 @@ import type { Services } from '../../http/services.ts'
 const PER_MINUTE = 30
 /**
  * Sets the maximum number of sign-ins that one /48 network of IPv6 may begin in a minute. Without this limit, an
- * attacker with a whole /48 could use its many /64 networks to use up the sign-in limits of the whole service.
+ * attacker with a whole /48 could begin sign-ins from its many /64 networks until the service accepts no further
+ * sign-in.
  */
 const PER_MINUTE_WIDE = 60
 

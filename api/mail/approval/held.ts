@@ -61,8 +61,8 @@ export async function readHeldRequest(
   const approval = await requested(services, wanted)
   const about = { projectId: wanted.projectId, messageId: approval.subject }
   // Another owner may edit the mail between the reads of the hash and of the mail. Therefore the function reads the
-  // hash first. After such an edit, the response has the hash of the earlier bytes, and the service refuses an approval
-  // with this hash.
+  // hash first. After such an edit, the response has the hash of the bytes before the edit, so the service refuses an
+  // approval with this hash.
   const stored = await hashOfHeld(services, about)
   const mails = await readHeldMails(services.pool, about.projectId, [about.messageId], WHOLE_CHARS)
   const hash = stored ?? approval.contentHash

@@ -129,8 +129,8 @@ export async function waitForMessage(
   wait.signal.addEventListener('abort', leave)
   if (wait.signal.aborted) leave()
   try {
-    // The owner may have changed the key after its check and before the event reader was open. From now on, a changed
-    // key ends the event reader.
+    // The owner may have changed the key after the check of the key and before the event reader was open. Therefore the
+    // code checks the key again. A later change of the key ends the event reader.
     await stateOf(request).admitAgain?.()
     const caller = allowedCaller(request, has)
     if (filter.after !== null) {
@@ -147,7 +147,8 @@ export async function waitForMessage(
     for (;;) {
       const arrived = await reader.next(deadlineMs)
       if (arrived.length === 0) {
-        // If the owner revokes the key, the event reader ends early. This check then returns 401 to the caller.
+        // If the owner revokes the key, the event reader ends early. In this case, the following check returns 401 to
+        // the caller.
         if (!wait.signal.aborted) await stateOf(request).admitAgain?.()
         return null
       }

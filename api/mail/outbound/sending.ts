@@ -61,8 +61,8 @@ export type Prepared<Answer> = Omit<
 }
 
 /**
- * Holds the idempotency key of a call, and the draft that the call sends. Both prevent a repeated call from sending a
- * second mail. If `held` is true, each mail of this caller waits for the owner's approval.
+ * Holds the idempotency key of a call, and the draft that the call sends. The key and the draft prevent a repeated call
+ * from sending a second mail. The field `held` tells whether each mail of this caller waits for the owner's approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
@@ -144,8 +144,8 @@ export async function sendMessage(
 }
 
 /**
- * Returns the text of a sent mail, which the response to the caller shows. The code adds the text only when it sends a
- * response. Otherwise the stored response would hold the text a second time.
+ * Returns the text of a sent mail, which the response to the caller shows. The code adds the text to the response only
+ * when it sends the response. Therefore the stored response does not hold a copy of the text.
  */
 const textIfFull = ({ config }: Services, { text }: { text: string }) =>
   config.answers === 'full' ? { text, extractedText: text } : {}

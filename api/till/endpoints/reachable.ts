@@ -14,20 +14,21 @@ import type { Offer } from '../payments/offer.ts'
  */
 const WAIT_MS = 5_000
 /**
- * Sets how many milliseconds a request for a payment challenge waits at most for a running endpoint check. This check
- * calls the seller's URL, and the seller's server may then request a payment challenge itself. Therefore the service
- * must return the challenge before the check ends.
+ * Sets how many milliseconds a request for a payment challenge waits at most for a running endpoint check. The wait is
+ * short, because the request may come from the seller's own server: the check calls this server, which may request a
+ * challenge before it responds. The check can then end only after the service has returned the challenge.
  */
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
 /**
  * Sets the minimum number of milliseconds between two endpoint checks that requests for a payment challenge start. A
- * request in between waits for the next check, because a seller that has just become reachable must be able to sell.
+ * request that comes before this time is over waits for the next check. It is not refused at once, because a seller
+ * that has just become reachable must be able to sell.
  */
 const PROVOKE_PAUSE_MS = 2_000
 /**
- * Sets the longest remaining time, in milliseconds, that counts as a timer that ended too early. For such a short time,
- * the request for a challenge waits again.
+ * A timer may end slightly too early, so that some milliseconds of the wait remain. If at most this many milliseconds
+ * remain, the request for a challenge waits again.
  */
 const EARLY_MAX_MS = 250
 
@@ -56,9 +57,9 @@ export async function checkReachable({ pool }: Services, offer: Offer): Promise<
 async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
   const provoke = () => provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
   let restMs = await provoke()
-  // A timer can end before the database's clock shows the same time. The loop then waits again, because the service
-  // would otherwise refuse the challenge by the result of the previous check. A long remaining time means that another
-  // request has started a check meanwhile, so the loop ends.
+  // A timer can end slightly before the pause between two checks is over by the database's clock. The loop then waits
+  // again, because the service would otherwise refuse the challenge by the result of the previous check. If a long time
+  // remains, another request has started a check meanwhile, so the loop ends.
   for (let maxMs = Number.POSITIVE_INFINITY; restMs > 0 && restMs < maxMs; maxMs = EARLY_MAX_MS) {
     await Bun.sleep(Math.ceil(Math.min(restMs, PROVOKE_PAUSE_MS)))
     restMs = await provoke()
@@ -84,7 +85,8 @@ export async function checkAnew(
 
 /**
  * Waits until a running check of a seller's endpoint has ended, or the time is over. The field `isOurs` is true if the
- * check still runs. The current HTTP request may then come from the seller, whom the check is calling.
+ * check still runs. The current HTTP request may then come from the seller's server, because the check is calling this
+ * server.
  */
 async function waitForCheck(
   pool: Services['pool'],

@@ -126,9 +126,9 @@ function resourceOf(wanted: Wanted, decoded: DecodedPayment) {
 }
 
 /**
- * Describes the requirement of x402 version 1 without `extra`, which sellers of version 1 may also set to null. The
- * check of `extra` is not needed, because a wrong EIP-712 domain in `extra` makes the payment's signature invalid. x402
- * limits neither the description nor the media type.
+ * Describes a payment requirement of x402 version 1. The schema does not check the member `extra`, which some sellers
+ * set to null. The check is not needed, because a wrong EIP-712 domain in `extra` makes the payment's signature
+ * invalid. The schema does not limit the description and the media type, because x402 sets no limit.
  */
 const requirementV1Schema = paymentRequirementsSchema
   .omit({ extra: true })

@@ -302,8 +302,8 @@ async function settleFace(services: Services, face: Face) {
   let outcome = await settle()
   if (outcome.kind === 'pending') {
     const payment = await waitForHash(services, outcome.payment)
-    // If the payment ended during the wait, the code calls `settle` again for the final result, because the payer may
-    // have to sign again.
+    // The payment may have ended while the code waited for a transaction hash. In this case, the code calls `settle`
+    // again for the final result, because the payer may have to sign again.
     outcome = payment.state === 'verified' ? { kind: 'pending', payment } : await settle()
   }
   if (outcome.kind === 'granted') {

@@ -18,8 +18,8 @@ import type { Offer } from './offer.ts'
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
 
 /**
- * Returns the payment challenge for an offer in x402 version 1. With `error`, the challenge can also be the
- * `requirement` of a refusal, and then states the reason.
+ * Returns the payment challenge for an offer in x402 version 1. With the parameter `error`, the challenge states why a
+ * payment was refused, and serves as the `requirement` of the refusal.
  */
 export function challengeFor(
   offer: Offer,

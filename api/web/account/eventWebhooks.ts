@@ -41,8 +41,8 @@ const URL_MAX_LENGTH = 2_000
 /** Shows the webhooks for the events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  // If the project has no webhooks, no code awaits the promise of the failure rates. Therefore its error must be caught
-  // here.
+  // If the project has no webhooks, no code awaits this promise of the failure rates. Therefore its error must be
+  // caught here, because it would otherwise be an unhandled rejection.
   const rates = failureRates(project, signal).catch(() => () => null)
   const webhooks: ShownList = list<'webhooks', EventWebhook>({
     label: 'Webhooks for events',

@@ -60,8 +60,8 @@ function history({ at, history: shown }: Overview, value: (part: Part) => number
   const values = Array<number>(length).fill(0)
   const last = parts.at(-1)
   if (last === undefined) return values
-  // The end of the period is the start of the current part, which may have no counts yet. It lies a whole number of
-  // part widths after the last part that has counts.
+  // The end of the period is the start of the current part, which may have no counts yet. The code computes this time
+  // from the last part with counts, because all parts have the same width.
   const endMs =
     Date.parse(last.at) + Math.floor((Date.parse(at) - Date.parse(last.at)) / widthMs) * widthMs
   for (const part of parts) {

@@ -14,8 +14,8 @@ const KINDS = [
 ] as const
 
 /**
- * Shows the reports of other mail hosts. They tell who sends mail in the name of this service, and which of it passes
- * SPF, DKIM and DMARC.
+ * Shows the reports of other mail hosts. The reports tell who sends mail in the name of this service, and which of
+ * these mails pass SPF, DKIM and DMARC.
  */
 export const reports: Screen = async ({ signal }) => {
   const found = await ask<MailReports>(`/v0/platform/mail-reports?days=${DAYS}`, { signal })

@@ -1,8 +1,8 @@
 /**
  * Compares lists of allowed hosts, methods or paths. The function type `Meet` takes two entries and returns the entry
  * that allows exactly the requests that both entries allow. Null means that the two entries have no request in common.
- * If the result equals the first entry, the first entry is within the second. The test for narrower bounds and the
- * intersection of bounds both use `Meet`, so they always agree.
+ * If the result equals the first entry, the second entry allows every request that the first entry allows. Both
+ * functions of this file use `Meet`, so their results never contradict each other.
  */
 export type Meet = (one: string, other: string) => string | null
 

@@ -57,8 +57,8 @@ export type FoundKey = {
 }
 
 /**
- * Finds API keys and counts their requests. The SQL counts each request of a batch separately, so the first request
- * gets the lowest count. It locks the rate windows in the order of `subject`, so that two batches cannot deadlock.
+ * Finds API keys and counts their requests. The SQL adds the requests of a batch to the count one by one, so that each
+ * request sees its own count. It locks the rate windows in the order of `subject`, so that two batches cannot deadlock.
  */
 const FIND_KEYS = `
   with asked as (

@@ -24,18 +24,17 @@ export const RATE_WINDOWS = [
 export type RateWindow = (typeof RATE_WINDOWS)[number]
 
 /**
- * Tells whether the stored rate window is the current one. A statement that began before the turn of a minute may find
- * the window of the next minute, which also counts as current. A window that lies further in the future does not count.
- * It remains from a clock that was later set back.
+ * Tells whether the stored rate window is the current one. The window of the next minute also counts as current,
+ * because a statement that began before the turn of a minute may find it. A window that lies further in the future does
+ * not count, because it comes from a clock that was later set back.
  */
 const IS_CURRENT = `w.window_start between excluded.window_start and excluded.window_start + interval '1 minute'`
 
 /**
  * Writes an SQL statement that adds `weight` requests to each rate limit subject (such as a project) in the current
- * minute. The parameter `weight` is an SQL integer. The parameter `subjects` is an SQL query with a text column
- * `subject`. The database's clock decides when a minute begins, so the limit is exact across API processes. The
- * parameter `condition` is an SQL condition on the stored window `w`. If it is false, the statement changes and returns
- * nothing.
+ * minute. The database's clock decides when a minute begins, so the limit is exact across API processes. The parameter
+ * `subjects` is an SQL query with a text column `subject`, and `weight` is an SQL integer. The parameter `condition` is
+ * an SQL condition on the stored window `w`. If the condition is false, the statement changes and returns nothing.
  */
 export function rateWindowUpsert(subjects: string, weight = '1', condition = 'true'): string {
   return `

@@ -1,10 +1,11 @@
 /**
- * Counts the redeem calls of a project against the limit of new payments. In each minute, the first calls hold one
- * place each (one unit of this limit). A call without a new payment frees its place for a later payment. Therefore a
- * new payment among the first calls needs no separate SQL statement, and no minute has more payments than places. A
- * burst of other calls can hold all places for some milliseconds, and a payment at this moment gets 429. A payment that
- * the chain refuses keeps its place, because it is stored, costs a simulation, and counts towards the daily limit.
- * Otherwise an attacker with an empty wallet could use up the daily limit 12 times as fast.
+ * Counts the redeem calls of a project against the limit of new payments. One unit of this limit is called a place. In
+ * each minute, each of the first calls takes one place. A call without a new payment gives its place back for a later
+ * payment. Therefore a new payment among the first calls needs no separate SQL statement, and no minute has more
+ * payments than places. A burst of other calls can hold all places for some milliseconds, so that a payment at this
+ * moment gets 429. A payment that the chain refuses keeps its place, because it is stored, costs a simulation, and
+ * counts towards the daily limit. Otherwise an attacker with an empty wallet could use up the daily limit 12 times as
+ * fast.
  */
 import type { Queryable } from '../../db.ts'
 import { countRequests, rateWindowUpsert, type Usage } from './rateWindows.ts'
@@ -24,10 +25,10 @@ export async function freePlace(db: Queryable, projectId: string, resetsAt: Date
 }
 
 /**
- * Takes a place (a unit of the limit of new payments) that an earlier call has freed, for a new payment. The minute of
- * the call ends at `resetsAt`. After this minute, the call needs no freed place, because the new minute has its own
- * places. A call that gets no place changes nothing. Therefore a burst of such calls leaves the freed places for later
- * payments.
+ * Takes a place (a unit of the limit of new payments) for a new payment, if an earlier call has given a place back. The
+ * minute of the call ends at `resetsAt`. After this minute, the call needs no such place, because the new minute has
+ * its own places. A call that gets no place changes nothing. Therefore a burst of such calls leaves the returned places
+ * for later payments.
  * @returns the number of freed places (units of the limit of new payments) that remain in the minute. Null means that
  * the call got no place.
  */

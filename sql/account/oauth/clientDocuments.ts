@@ -53,7 +53,8 @@ export async function findDocument(db: Queryable, id: string): Promise<ClientDoc
 
 /**
  * Asks a worker process to fetch a client metadata document. Concurrent requests for the same document share one fetch.
- * If too many documents are stored, the new document replaces one of the network that named most of them.
+ * If too many documents are stored, the new document replaces a document of the network that requested the most
+ * documents.
  * @param document.network is the network of the caller.
  * @returns false if too many client metadata documents are stored, and none may be replaced. This is the case if they
  * come from many networks and all are young.

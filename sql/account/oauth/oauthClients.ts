@@ -15,8 +15,8 @@ export type OAuthClient = ClientMetadata & { id: string; host: string | null }
  */
 const UNUSED_MAX = 10_000
 /**
- * Registers an OAuth client. If too many registered clients wait for their first grant, the new client replaces one of
- * the network that registered most of them.
+ * Registers an OAuth client. If too many registered clients wait for their first grant, the new client replaces a
+ * client of the network that registered the most of them.
  * @param network is the network of the caller.
  * @returns null if too many clients wait for their first grant, and none may be replaced. This is the case if they come
  * from many networks and all are young.

@@ -15,16 +15,16 @@ import { mayDecide } from '../people/people.ts'
 const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
- * Sets for how many seconds an app may exchange an already exchanged refresh token again, because responses get lost,
- * and chat hosts refresh tokens in parallel.
+ * Sets for how many seconds an app may exchange an already exchanged refresh token again. A second exchange is normal
+ * if the first response was lost, or if a chat host refreshes tokens in parallel.
  */
 const ROTATION_SECONDS = 60
 /**
  * The following constants limit how often an app refreshes the tokens of one OAuth grant: REFRESHES_AT_ONCE times, and
- * then once in REFRESH_EVERY_SECONDS. An honest app refreshes about once an hour in each of its processes. The limit
- * bounds a grant to about 46,000 tokens, because a refresh token stays stored for 31 days, and an access token for 25
- * hours. A fixed number of stored tokens would not be safe. A thief could refresh until the service forgets the stolen
- * refresh token, and the use of a forgotten token ends no grant.
+ * then once in REFRESH_EVERY_SECONDS. An honest app refreshes about once an hour in each of its processes. A grant then
+ * has at most about 46,000 stored tokens, because a refresh token stays stored for 31 days, and an access token for 25
+ * hours. A limit on the number of stored tokens would not be safe. With such a limit, a thief could refresh until the
+ * service forgets the stolen refresh token, and the use of a forgotten token ends no grant.
  */
 const REFRESHES_AT_ONCE = 100
 const REFRESH_EVERY_SECONDS = 60
@@ -190,8 +190,8 @@ async function issue(
 /**
  * Ends an OAuth grant, and writes the end into the audit log of the project. From the next request on, the tokens of
  * the grant are invalid in every process. All calls that wait for mail of the project also end. The housekeeping
- * deletes the tokens later. An app could collect so many tokens that their deletion here would exceed the statement
- * timeout, which would also undo the end of the grant.
+ * deletes the tokens later, because an app could collect too many of them. Their deletion here could exceed the
+ * statement timeout, which would also undo the end of the grant.
  * @param by names the person who ended the grant. Without a person, the app itself caused the end.
  * @returns false if the grant had ended before.
  */

@@ -19,8 +19,9 @@ const UNDER_WAY_MAX = 5_000
 /** Sets the maximum number of stored sign-ins, including ended and expired ones that the next cleaning deletes. */
 const STORED_MAX = 10 * UNDER_WAY_MAX
 /**
- * Sets the number of minutes after which a new sign-in of another network may replace a sign-in, while no network has
- * many sign-ins. An attacker with many networks then shortens the time for a sign-in, but blocks nobody.
+ * Sets the number of minutes for which a sign-in is safe from replacement by a sign-in of another network, while no
+ * network has many sign-ins. Therefore an attacker with many networks can shorten the time for a sign-in, but can block
+ * nobody.
  */
 const PROTECTED_MINUTES = 3
 
@@ -75,8 +76,8 @@ export async function beginCompanySignIn(
          delete from company_sign_ins where $3::text is null and (select is_full from full_up) and id = (
            ${replaceable('company_sign_ins', {
              since: 'expires_at',
-             // If too many sign-ins are in progress, the new sign-in must replace one of these, because only this makes
-             // room.
+             // If too many sign-ins are in progress, the new sign-in must replace a sign-in in progress, because any
+             // other replacement makes no room.
              where: `person_id is null and (not (select is_busy from busy) or (${UNDER_WAY}))`,
              over: `state = 'failed' or expires_at <= clock_timestamp()`,
              idle: `expires_at < clock_timestamp() + interval '${MINUTES - PROTECTED_MINUTES} minutes'`,

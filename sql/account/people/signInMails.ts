@@ -31,8 +31,9 @@ const REPLACEABLE = `
 
 /**
  * Requests a sign-in link by mail. If an address gets too many sign-in mails, the service sends no mail but gives the
- * browser the same response. If too many requests are stored, a new one replaces the oldest one, provided that this is
- * older than ten minutes. Therefore an attacker needs 2,000 requests a minute to keep new browsers out.
+ * browser the same response. If too many requests are stored, a new request replaces the oldest one if this is older
+ * than ten minutes. An attacker who wants to keep new browsers out must therefore fill the table every ten minutes,
+ * with 2,000 requests a minute.
  * @param email is the person's email address in lower case.
  * @param isKnown tells whether the person has signed in with this browser before.
  */

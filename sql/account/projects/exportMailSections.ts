@@ -40,7 +40,10 @@ export const MESSAGES: Section = {
   },
 }
 
-/** Lists the sections of mail and of its calendar in an export, after the messages. */
+/**
+ * Lists the sections of an export that hold the project's mail and calendar, except the messages. They follow the
+ * messages in the export.
+ */
 export const MAIL_SECTIONS: readonly Section[] = [
   {
     kind: 'thread',
@@ -118,8 +121,8 @@ export const MAIL_SECTIONS: readonly Section[] = [
       'a.instance': 'timestamptz',
       'a.address': 'text',
     },
-    // With this condition, PostgreSQL finds the first event of a page by an index. PostgreSQL cannot use an index to
-    // sort rows by columns of two tables.
+    // The condition names columns of only one table, so that PostgreSQL finds the first event of a page by an index. An
+    // index cannot give rows in the order of columns of two tables.
     condition:
       'and (x.uid_hash, x.organizer, x.instance) >= ($2::bytea, $3::text, $4::timestamptz)',
     fields: {

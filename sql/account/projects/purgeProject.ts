@@ -16,9 +16,9 @@ const PURGE_BATCH = 1_000
 const PURGE_BATCH_BYTES = 32 * 1024 * 1024
 
 /**
- * Limits how long the purge (data deletion) of a project waits before it checks again whether a purse has money.
- * Between these two limits, the wait is a quarter of the time since the deletion. The wait grows, because money that
- * somebody else sent may stay for ever.
+ * Limits how long the purge (data deletion) of a project waits before it checks again whether a purse has money. The
+ * wait is a quarter of the time since the deletion, but lies between `least` and `most`. The wait grows, because money
+ * that somebody else sent may stay for ever.
  */
 const PURSE_DELAY = { least: '30 seconds', most: '1 hour' }
 

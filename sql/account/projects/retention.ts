@@ -36,8 +36,8 @@ export const lifetimeOf = (name: RetentionClass, project: string): string =>
 
 /**
  * Writes an SQL condition for the expired rows of a retention class in project $1. An expired row is older than the
- * time $2. It is also older than the project's current retention days allow, because an owner may raise them while
- * batches for a shorter time still run.
+ * time $2, and also older than the project's present retention days allow. The second check is needed, because an owner
+ * may raise the retention days while batches for the shorter time still run.
  */
 export const isExpired = (name: RetentionClass, age: string): string =>
   `${age} < $2::timestamptz and ${age} < now() - ${lifetimeOf(name, '$1')}`

@@ -19,8 +19,8 @@ export type PolicyChange = {
 
 /**
  * Changes the send policy of a project, in the same transaction as other changes of the project. After a change to
- * `approve-new`, a recipient counts as known if the project has already sent it mail without an approval. Mail that was
- * sent with an approval has no such effect, because that approval has decided whether the recipient becomes known.
+ * `approve-new`, a recipient counts as known if the project has already sent it mail without an approval. Mail with an
+ * approval does not count here, because the owner's approval has already decided whether the recipient becomes known.
  */
 export async function updateSendPolicy(
   db: Queryable,

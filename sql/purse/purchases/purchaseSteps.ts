@@ -155,8 +155,8 @@ export async function startAsking(
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
- * Counts a sending of a signed purchase request, before the worker process sends it. After the owner has stopped a
- * payment, only a seller that has already taken the money gets the request again.
+ * Counts a sending of a signed purchase request, before the worker process sends it. If the owner has stopped the
+ * payment, the service sends the request again only to a seller that has already taken the money.
  * @returns null if the purchase has ended, or if the payment can no longer be settled. Returns 'stopped' if the owner
  * has stopped the payment.
  */
@@ -191,9 +191,9 @@ export function startSend(
 }
 
 /**
- * Lists the states from which a purchase may end, before and after the signature of its payment. Two runs of the job of
- * one purchase may overlap. If one run decided the end before the signature, it must not end a purchase that the other
- * run has signed.
+ * Lists the states from which a purchase may end: the states before the signature of its payment, and the state after
+ * it. Two runs of the job of one purchase may overlap. Therefore a run that has decided to end an unsigned purchase
+ * must not end it after the other run has signed it.
  */
 const ENDED_FROM = { unsigned: ['queued', 'asking'], signed: ['signed'] } as const
 

@@ -59,9 +59,9 @@ export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer 
 
 /**
  * Reserves and signs payments of one project. The function reserves the amount of each payment in every mandate
- * (spending limit) that covers it. For an unsigned payment, the result tells the reason. The function takes the locks
- * only once for a whole group of payments. With separate locks, 50 purchases of one purse would wait 220 ms each. Each
- * payment reduces what remains of the limits for the next one.
+ * (spending limit) that covers it, so that less remains for the next payment. For an unsigned payment, the result tells
+ * the reason. The function takes the locks only once for a whole list of payments. With separate locks, 50 purchases of
+ * one purse would wait 220 ms each.
  * @returns one result for each payment, in the order of the payments.
  */
 export function reserve(
@@ -101,8 +101,8 @@ export function reserve(
       const request = openContent<UseRequest>(keyring, purchase, CONTENT.request)
       if (request === null) return NOT_DUE
       const payment = await sign({ purchase, request, offer: one.offer, signer, decided })
-      // The code removes the purchase from the group, because two runs of one purchase may be in the same group. A
-      // second signature could spend the money again.
+      // The list of payments may contain the same purchase twice, because two runs of its job may overlap. The code
+      // removes a signed purchase from the map, so that no second signature can spend the money again.
       purchases.delete(one.id)
       payments.push(payment)
       events.push(...count(state, payment, decided))

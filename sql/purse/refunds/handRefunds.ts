@@ -112,8 +112,8 @@ export async function usedLogs(
 }
 
 /**
- * Returns those given nonces whose authorizations pay for sales or purchases of this service. The service knows the
- * authorization of a sale before it records the transfer.
+ * Returns those given nonces whose authorizations pay for sales or purchases of this service. The check by nonce is
+ * needed, because the service knows the authorization of a sale before it records the transfer.
  */
 export async function soldNonces(
   db: Queryable,

@@ -48,10 +48,10 @@ export type DiscoveryFilter = {
 
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
-// Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. What a
-// payer says has no effect on this list. If the 402 response of an endpoint names only payTo addresses of other
-// sellers, the endpoint belongs to another seller. For an MCP tool, and for an endpoint that an earlier version
-// checked, no payTo addresses are stored.
+// Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. The
+// list does not depend on anything that a payer says. An endpoint is left out if its 402 response names only payTo
+// addresses of other sellers, because it then belongs to another seller. This check does not apply to an MCP tool, or
+// to an endpoint that an earlier version checked, because no payTo addresses are stored for them.
 const LISTED = `
   from seller_endpoints e
   join projects p on p.id = e.project_id
@@ -116,8 +116,8 @@ export async function discoverEndpoints(
 }
 
 /**
- * Lists the URLs of the public list of endpoints, oldest first, and counts all endpoints of the list. The tools of an
- * MCP server have the URL of their server.
+ * Lists the URLs of the public list of endpoints, oldest first, and counts all endpoints of the list. For the tool of
+ * an MCP server, the list shows the URL of the server.
  */
 export async function listPaidUrls(
   db: Queryable,

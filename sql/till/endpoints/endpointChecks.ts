@@ -81,10 +81,10 @@ export async function queueEndpointCheck(db: Queryable, endpointId: string): Pro
 }
 
 /**
- * Queues a check of each endpoint of a project, because the project has a new payTo address. The last checks compared
- * the 402 responses with the former address. The function forgets the payTo addresses that the last checks found.
- * Otherwise another project with the former address would count as the seller, and the check itself would get no x402
- * challenge.
+ * Queues a check of each endpoint of a project, because the project has a new payTo address, and the last checks
+ * compared the 402 responses with the former address. The function also deletes the payTo addresses that the last
+ * checks found. Otherwise another project with the former address would count as the seller, so that the check itself
+ * would get no x402 challenge.
  */
 export async function queueChecksOfProject(db: Queryable, projectId: string): Promise<void> {
   await db.query(

@@ -25,9 +25,9 @@ const soldByRival = (projectId: string, matchKey: string): string => `exists (
       select from projects own where own.id = ${projectId} and lower(own.pay_to) = any (e.challenge_pay_to)))`
 
 /**
- * Writes the SQL condition that the last check of the project's own endpoint saw a payTo address of another project, and
- * not that of the given project. The rival's endpoint may have another spelling of the URL, such as `//x`, which the
- * seller's server reads alike.
+ * Writes the SQL condition that the last check of the project's own endpoint saw a payTo address of another project,
+ * and not that of the given project. This condition is needed, because the other project may have registered the URL in
+ * another spelling, such as `//x`, which the seller's server treats as the same URL.
  */
 const namesOnlyOthers = (projectId: string, matchKey: string): string => `exists (
   select from seller_endpoints e

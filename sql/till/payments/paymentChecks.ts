@@ -120,7 +120,7 @@ export async function passCheck(
   } catch (error) {
     if (!isBudgetRace(error)) throw error
     // The first attempt to store the payment may fail because a concurrent payment has used up the project's daily
-    // limit. The second attempt then finds that the limit is reached.
+    // limit. The code then tries again, and the second attempt finds that the limit is reached.
     await pass(pool, check, limits)
   }
 }

@@ -184,7 +184,7 @@ export type WantedGrant = {
   result: string
 }
 
-/** Holds the SQL condition for a key `k` that has outlived its time, and that a new call may use again. */
+/** Holds the SQL condition for an expired idempotency key `k`, which a new call may use again. */
 const IS_OLD_KEY = `k.created_at < clock_timestamp() - ${keyLifetime('k.project_id')}`
 
 const TAKE_GRANTS = `

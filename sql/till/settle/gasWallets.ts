@@ -46,11 +46,11 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
  * Therefore a crash never loses the hash of a sent transaction, and never leaves an assigned nonce without a stored
  * transaction. The function skips a payment that already has an open transaction or is not `verified`.
  * @param parcels lists the payments of each transaction.
- * @param lone maps each payment of a contract wallet to the hash of the wallet's code. If a transaction is already open
- * for this code, the function also skips payments of other wallets with the same code.
- * @param sign is a function that runs once for each parcel (the payments of one transaction) and gets its payments
- * without an open transaction. It must not wait for anything except cryptography, because the gas wallet is locked
- * meanwhile.
+ * @param lone maps each payment of a contract wallet to the hash of the wallet's code. The function also skips such a
+ * payment if another transaction is open for a wallet with the same code.
+ * @param sign is a function that signs one parcel (the payments of one transaction). It runs once for each parcel, and
+ * gets the payments of the parcel that have no open transaction. It must not wait for anything except cryptography,
+ * because the gas wallet is locked while it runs.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(

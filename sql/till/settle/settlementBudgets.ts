@@ -15,9 +15,9 @@ export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 /**
  * Checks the daily limits, as a part of the SQL statement that stores payments (`with budgets as …, affordable as …`).
  * The query `affordable` returns the ids of those payments in $1 that stay within the limits $2 (settlements) and $3
- * (gas). A project's own limits replace $2 and $3. A second payment with the same authorization or the same name is not
- * stored and does not count. A name never contains a blank. Therefore the SQL can count a payment without a name by its
- * id and a blank.
+ * (gas). A project's own limits replace $2 and $3. A second payment with the same authorization or the same name
+ * (payment identifier) is not stored and does not count. The SQL counts a payment without a name by its id and a blank,
+ * because no name contains a blank.
  */
 export const AFFORDABLE = `
   budgets as (

@@ -10,8 +10,8 @@ import { addJob, hasNoJob } from '../../queue/jobs.ts'
 const TAKEN = "interval '3 seconds'"
 /**
  * Limits how many waiting payments one query considers when it shares a batch fairly between projects. If more payments
- * wait, the next query considers the payments after these. Therefore many payments of one project hide no payment of
- * another.
+ * wait, the next query begins after the last considered payment. Therefore many payments of one project cannot hide the
+ * payments of another project.
  */
 const WINDOW_MAX = 20_000
 
@@ -41,9 +41,9 @@ const MAY_BE_TAKEN = `
  * The field `room.alone` sets the same limits for payments that need their own transaction.
  * @param own lists payments that the caller took earlier and has not finished.
  * @param after makes the query consider only the payments after this one. Null makes the query begin with the oldest.
- * @returns the taken payments, and the number of waiting payments among the considered ones, each separately for shared
- * and for separate transactions. The field `next` names the newest considered payment if more payments may wait, and is
- * null otherwise.
+ * @returns the taken payments, and the number of considered payments that still wait. Both are divided into payments
+ * that share a transaction and payments with a separate transaction. The field `next` names the newest considered
+ * payment if more payments may wait, and is null otherwise.
  */
 export async function takeWaiting(
   db: Queryable,
@@ -132,8 +132,9 @@ export async function takeWaiting(
 }
 
 /**
- * Sets how many seconds after its expiry a payment with an open transaction fails, by the clock of the chain. Until
- * then, a reorganisation may replace the newest blocks by a block that is early enough for the transaction.
+ * Sets for how many seconds after its expiry a payment with an open transaction does not fail yet, by the clock of the
+ * chain. In this time, a reorganisation may replace the newest blocks by an earlier block, in which the transaction is
+ * still valid.
  */
 export const REORGANISATION_SECONDS = 30
 

@@ -38,7 +38,10 @@ export async function findSuspended(
   return payers.map((_, n) => found.has(n + 1))
 }
 
-/** Returns the given wallet codes that have never paid, and those of them that have an open transaction now. */
+/**
+ * Returns two sets of the given wallet codes: the codes that have never paid, and those of them that have an open
+ * transaction now.
+ */
 export async function findUnprovenUnderWay(
   db: Queryable,
   chainId: number,

@@ -151,8 +151,8 @@ export async function findQuietTransactions(
 }
 
 /**
- * Finds the open transaction of a nonce that the RPC node accepted, and that the service sent only once, at least
- * `quietMs` ago.
+ * Finds the open transaction of a nonce that the RPC node accepted and that the service has sent exactly once. The
+ * sending must be at least `quietMs` ago.
  * @returns null if no open transaction of the nonce was sent only once.
  */
 export async function findSentOnce(

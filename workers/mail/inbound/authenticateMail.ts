@@ -303,7 +303,7 @@ function dkimWord(words: readonly (string | undefined)[]) {
 const SIGNING_DOMAIN = /[:;]d=([^;]{1,255})/gi
 const SELECTOR = /[:;]s=([^;]{1,255})/gi
 
-/** Matches the header fields whose signing keys mailauth looks up. The authors of a mail sign with DKIM. */
+/** Matches the header fields whose signing keys mailauth looks up: DKIM signatures, and ARC seals and signatures. */
 const SIGNED = [/^dkim-signature\s*:/i, /^arc-seal\s*:/i, /^arc-message-signature\s*:/i]
 
 /** Returns the names of DNS records. Each record holds the public key of a DKIM or ARC signature in the header. */
@@ -325,11 +325,11 @@ function keyNames(header: Buffer, authors: readonly string[]): string[] {
 }
 
 /**
- * Returns the part of a message that mailauth needs. Only `max` DKIM signatures stay: first the signatures of the
- * domains of the message's authors, then the topmost signatures. A forwarder puts its signature above the author's
- * signature, but only the author's signature can prove the author. The function removes the body of a message without
- * DKIM signatures. The removal saved 0.15 ms for a body of 4 KB, because the service neither hashes nor cuts the body.
- * If `max` is 0, the function also removes the ARC fields of the message.
+ * Returns the part of a message that mailauth needs. Of the DKIM signatures, only `max` stay: first the signatures of
+ * the authors' domains, then the topmost signatures. A forwarder puts its signature above the author's signature, but
+ * only the author's signature can prove the author. If the message has no DKIM signature, the function removes the
+ * body, which nobody then needs to hash. This saved 0.15 ms for a body of 4 KB. If `max` is 0, the function also
+ * removes the ARC fields of the message.
  */
 function withSignatures(bytes: Buffer, max: number, authorDomains: readonly string[]): Buffer {
   const text = bytes.toString('latin1')

@@ -5,9 +5,10 @@ import { sharersOf } from './sharers.ts'
 
 /**
  * The following constants limit how many mails may wait for DNS answers at once. A stranger chooses the name servers of
- * a mail, and can delay each answer for seconds. The mails from one network to one inbox (WAITING_PER_PAIR) have a
- * lower limit, so that other mail to this inbox or from this network can still wait for DNS. WAITING_PART is the
- * fraction of the job slots (places for running jobs) that all waiting mails together may occupy.
+ * a mail, and can delay each answer for seconds. The limit for mails from one network to one inbox (WAITING_PER_PAIR)
+ * is lower than the limits of the inbox and the network. Therefore other mail to this inbox or from this network can
+ * still wait for DNS. WAITING_PART is the fraction of the job slots (places for running jobs) that all waiting mails
+ * together may occupy.
  */
 const WAITING_PER_INBOX = 32
 const WAITING_PER_NETWORK = 32

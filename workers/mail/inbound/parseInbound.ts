@@ -23,12 +23,13 @@ import { sharersOf } from './sharers.ts'
 
 /**
  * If workers have fetched a parse job this many times and the job has never ended, its message is parsed in a child
- * process, because this message, or another one in the same process, may have killed the process.
+ * process. The message may have killed the worker process each time, or another message in the same process may have
+ * done so.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
 /**
  * If workers have fetched a batch job this many times and the job has never ended, each of its messages is parsed in a
- * child process. Then a message that kills its process does not affect the other messages of the batch.
+ * child process. A message that kills its child process then does not affect the other messages of the batch.
  */
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
@@ -124,8 +125,8 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
       }
     }
     try {
-      // All inboxes share the few places for large mails in memory. Therefore a large mail gives its place back before
-      // it waits for the name servers of its sender, which a stranger may have chosen.
+      // All inboxes share the few memory places for large mails. A sender may choose name servers that delay their
+      // answers. Therefore a large mail gives its memory place back before it waits for these name servers.
       const slow = await receive(isLarge ? PATIENCE_MS : Number.POSITIVE_INFINITY)
       if (slow !== null) await receive(Number.POSITIVE_INFINITY, await store.answersOf(slow))
     } finally {
@@ -199,16 +200,16 @@ const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns which fraction of a job slot (place for a running job) one mail of a batch takes. It is the larger of two
- * fractions: one slot divided by the number of mails in the batch, or the mail's size divided by the bytes of a full
- * slot. Each fraction is a multiple of 1/1024, so that sums of fractions are exact.
+ * Returns which fraction of a job slot (place for a running job) one mail of a batch takes. There are two such
+ * fractions, and the larger one counts: one slot divided by the number of mails in the batch, and the mail's size
+ * divided by the bytes of a full slot. The result is a multiple of 1/1024, so that sums of fractions are exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024
 
 /**
- * Returns the job that retries the given mails. After a batch is split, each retry has a job key that differs from the
- * job key of the batch. If the retry of one mail replaced the job of its batch, a crash would lose the other mails of
+ * Returns the job that retries the given mails. If a batch was split, the retry of a mail has its own job key. With the
+ * job key of the batch, the retry would replace the job of the batch, and a crash would then lose the other mails of
  * the batch.
  */
 function jobOf(

@@ -170,8 +170,8 @@ export function createReadAttachments(
       log.debug({ messageRow: first.messageRow, count: outcomes.length }, 'attachments read')
     }
     await patiently(() => giveBackTexts(pool, claim, rest))
-    // If an earlier attachment of this job run was read, the failed attachment counts no attempt yet. A later job run
-    // begins with the failed attachment and counts the attempt.
+    // If this job run has already read an attachment, the failure of the next attachment does not count as an attempt
+    // yet. A later job run begins with the failed attachment and counts the attempt.
     if (isBegun) return outcomes.length
     if (isOutage(fault)) await patiently(() => returnTry(pool, projectId, claim))
     throw fault
@@ -200,8 +200,8 @@ export function createReadAttachments(
     if (next.getTime() > Date.now()) return await comeBack(next.getTime())
     const hadTurn = await turns.runInPlace(sharers, async () => {
       const untilMs = performance.now() + TURN_MS
-      // The job run gives back the attachments that it took but did not read. To keep these few, the job run takes at
-      // most twice as many attachments as it read the last time.
+      // The job run gives back the attachments that it took but did not read. It takes at most twice as many
+      // attachments as it read the last time, so that it gives back only a few.
       let limit = 1
       do {
         const count = await readSome(projectId, limit)

@@ -28,9 +28,9 @@ type Parts = {
 const OWN_FAULT = '451 4.3.0 The service could not send this copy now'
 
 /**
- * Sends the consignments (groups of recipients that the service serves together) of one mail at the same time. While a
- * slow mail host delays one consignment, the others go on: their deferred recipients are tried again in the same run
- * when their next attempts are due. The last consignment that ends also ends the delivery attempt.
+ * Sends the consignments (groups of recipients that the service serves together) of one mail at the same time. A slow
+ * mail host delays only its own consignment. If deferred recipients of another consignment become due again meanwhile,
+ * the same run tries them again. The delivery attempt ends with the last consignment.
  * @param consignments may contain recipients of `mail.later`, whose next attempts are due later.
  */
 export async function sendConsignments(
@@ -208,8 +208,9 @@ async function sendOnce(
 }
 
 /**
- * Sends copies of a mail. If the transport throws an error, the recipients without an outcome are deferred. Otherwise a
- * mail that always causes an error would be tried for ever, and never count as given up.
+ * Sends copies of a mail. If the transport throws an error, the recipients without an outcome are deferred, so that the
+ * time limit for delivery applies to them. Otherwise the service would try for ever to send a mail that always causes
+ * an error.
  */
 async function sendSafely(
   { log }: PoolContext,

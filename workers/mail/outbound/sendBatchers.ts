@@ -24,8 +24,8 @@ const BATCHING = { batchMax: 32, parallel: 2 }
 const BYTES_MAX = 4 * 1024 * 1024
 
 /**
- * Creates the batchers for one database connection pool, because without batches, the mails of one project would wait
- * for each other to record their events.
+ * Creates the batchers for one database connection pool. Without them, the mails of one project would record their
+ * events one after the other, each in a separate transaction.
  */
 export const createSendBatchers = (pool: Pool): SendBatchers => ({
   begin: createBatcher({ ...BATCHING, run: (rows: string[]) => beginAttempts(pool, rows) }),

@@ -18,8 +18,8 @@ export type Envelope = { from: string; to: string }
 export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 
 /**
- * Describes a function that receives the delivery outcomes of recipients as soon as the outcomes are known. The SMTP
- * transaction of the next copy may have to wait until this callback returns.
+ * Describes a function that receives the delivery outcomes of recipients as soon as the outcomes are known. The
+ * transport may wait for this function before it begins the SMTP transaction of the next copy.
  */
 export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 

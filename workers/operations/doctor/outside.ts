@@ -44,8 +44,8 @@ export async function askOutside({ config, resolve, ca }: DoctorTools): Promise<
 }
 
 /**
- * Corrects the time of a Date header, which leaves out fractions of a second, because on average, the time in the
- * header is half a second behind the server's clock.
+ * Corrects the time in a Date header. The header leaves out fractions of a second, so on average its time is half a
+ * second behind the server's clock.
  */
 const HEADER_CUT_MS = 500
 

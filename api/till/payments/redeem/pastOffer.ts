@@ -7,8 +7,8 @@ import { findGrantable, type Sale } from './settleWithin.ts'
 /**
  * Returns the offer that the payer accepted with an unfinished payment. The service settles this payment and lets the
  * seller serve the resource, even if the seller no longer makes the offer.
- * @returns null if no payment for this sale was made with the payment header, or if the payment failed or already got
- * its grant (the response `ok: true`).
+ * @returns null if the payment header belongs to no payment for this sale. Also returns null if the payment failed, or
+ * already got its grant (the response `ok: true`).
  */
 export async function findPastOffer(
   { pool }: Services,

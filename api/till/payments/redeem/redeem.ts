@@ -169,7 +169,8 @@ async function refusal(
   const stage = pending ? 'settle' : outcome.stage
   const reason: X402Reason = pending ? 'settlement_pending' : outcome.reason
   const { payment } = outcome
-  // The funnel already counts a stored payment, as claimed and as failed.
+  // If a payment is stored, the refusal is not counted here, because the statistics already count the stored payment as
+  // failed.
   if (stage === 'verify' && payment === null) services.offerCounts.record('refusals', offer)
   const network = USDC_NETWORKS[offer.seller.network]
   const detail = payment?.failureDetail ?? (decoded.ok ? null : decoded.detail)

@@ -9,9 +9,10 @@ import { type RequestState, stateOf } from '../../../http/requestState.ts'
 import type { Services } from '../../../http/services.ts'
 
 /**
- * Limits the redeem calls a minute for one payment that already exists. A call waits 25 s for a pending payment, so a
- * payer asks about three times a minute. If the operator has set a shorter wait, a payer may ask every second. Each
- * payment has a separate count, because anybody can repeat the headers that the chain shows.
+ * Limits the redeem calls a minute for one payment that already exists. A payer usually makes about three calls a
+ * minute, because a call waits 25 s for a pending payment. If the operator has set a shorter wait, a payer may make a
+ * call every second. Each payment has a separate count. Anybody can repeat a payment header that the chain shows, and
+ * this must not use up the calls of other payments.
  */
 const REPEATS_MAX = 60
 
@@ -39,8 +40,8 @@ export type RedeemPlaces = {
   /** Counts a call for a payment that already exists. */
   repeat(paymentId: string): Promise<void>
   /**
-   * Counts a call whose signature only the chain can check. Anyone can make such a signature. Therefore the call does
-   * not count in the limit of new payments.
+   * Counts a call whose signature only the chain can check. The call does not count in the limit of new payments,
+   * because anyone can make such a signature and could use up the limit.
    */
   check(): Promise<void>
 }
@@ -75,7 +76,8 @@ export function redeemPlaces(
     if (heldUntil === null) return
     const resetsAt = heldUntil
     heldUntil = null
-    // The call makes no payment. Therefore its rate-limit headers show the same limit again as before it took a place.
+    // The call makes no payment. Therefore the code restores the count in the rate-limit headers that the call had
+    // before it took a place (a unit of the limit of new payments).
     state.budget = budget
     await freePlace(pool, projectId, resetsAt)
   }

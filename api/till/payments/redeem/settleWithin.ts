@@ -203,7 +203,8 @@ async function claimAndWait(
     return waitForEnd(services, existing.id, deadlineMs)
   }
   if (places.isLate) {
-    // The service first looks for an existing payment, which needs no place (no unit of the limit of new payments).
+    // The service first looks for an existing payment. If it finds one, the call takes no place (no unit of the limit
+    // of new payments).
     const existing = await findClaim(services.pool, claim)
     if (existing !== null) return waitForOther(existing)
     await places.take()

@@ -172,8 +172,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       page.items = null
     }
     setGaps()
-    // The console adds only the page directly above or below the shown pages, because between two shown pages there
-    // must be no gap.
+    // The console adds a page only directly above or below the shown pages, because no gap may remain between two shown
+    // pages.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
       (page, n) =>

@@ -19,7 +19,10 @@ export function draftKeeper({
   opened,
 }: {
   projectId: string
-  /** Returns the content of the form if it is valid, even while the user is in the middle of a word. */
+  /**
+   * Returns the content of the form if it is valid. A field may hold an unfinished word, because the user may still be
+   * typing.
+   */
   read: () => Content
   /** Returns the whole content of the form, even if the content is invalid. */
   readAnyway: () => Content

@@ -54,8 +54,8 @@ export function relayOptions(settings: RelaySettings, ownName: string) {
       ? {}
       : {
           auth: { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) },
-          // A smarthost without a login may refuse a mail for good. Because a login is required, the mail instead waits
-          // while the smarthost does not offer AUTH.
+          // With `forceAuth`, the mail waits while the smarthost does not offer AUTH. Without a login, the smarthost
+          // might refuse the mail for good.
           forceAuth: true,
         }),
     disableFileAccess: true,
@@ -106,7 +106,8 @@ export function createRelayTransport(
   }
   const deliver = async ({ from, to }: Envelope, raw: Buffer): Promise<Delivery> => {
     try {
-      // Mail of the service itself has the null reverse-path (RFC 5321 §4.5.5), and no other mail has it.
+      // Only mail of the service itself has the null reverse-path (RFC 5321 §4.5.5), so the empty sender selects the
+      // connections for such mail.
       const mailer = from === '' ? ofService : ofProjects
       const info = await mailer.send({ envelope: { from, to: [to] }, raw })
       const refused = (info as { rejectedErrors?: SmtpFailure['rejectedErrors'] }).rejectedErrors
