@@ -262,8 +262,8 @@ export function localAt(atMs: number, { value, zone }: PlacedTime): string {
 }
 
 /**
- * Finds the offset of a time zone that only a calendar file defines. The definition uses local time, so the function
- * needs two steps to find the offset of an instant.
+ * Finds the offset of a time zone that only a calendar file defines. The definition gives the offset of a local time,
+ * but the local time depends on the offset. Therefore the function computes the offset twice.
  */
 function offsetNear(atMs: number, zone: Zone): number {
   const guess = (shiftMs: number) => {

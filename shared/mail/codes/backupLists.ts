@@ -10,9 +10,9 @@ const LIST_MIN = 3
 const LIST_MAX = 20
 
 /**
- * Returns the code in one line of a list of long backup codes. All lines of the list have the same length. The last
- * word above the list that can name a number must be a word for a code. Returns null if the line is no part of such a
- * list.
+ * Returns the code in one line of a list of long backup codes. All lines of the list have the same length. Above the
+ * list, the mail may name several numbers, and the last of these words must name a code. Returns null if the line is no
+ * part of such a list.
  */
 export function listedCode(
   lines: readonly CodeLine[],

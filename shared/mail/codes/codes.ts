@@ -157,8 +157,8 @@ function linesOf(text: string): string[] {
     if (!/[\p{L}\p{N}]/u.test(line)) continue
     flush()
     const [, sentence, number] = NUMBER_AFTER_SENTENCE.exec(line) ?? []
-    // The function puts such a number on a separate line, so that the sentence counts as a label on the line above the
-    // number.
+    // The function puts a number at the end of a sentence on a separate line, so that the sentence counts as a label on
+    // the line above the number.
     if (sentence !== undefined && number !== undefined && namesCode(sentence)) {
       lines.push(sentence, number)
     } else lines.push(line)
@@ -282,9 +282,10 @@ function withCompany(
     matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
   )
   const labels = new Set(matchesOf(/(?<![\w-])([A-Z]{2,6}\d) ?[:：=]/g))
-  // Some candidates of letters have as many vowels as an ordinary word, and a text such as Wifi6Router is a name. Such
-  // a candidate counts as a code only if a link of the mail contains the same text. A part of a host name in the mail
-  // is the name of a company. The text `PIN1` is no code if the mail also contains `PIN1: 41907385`.
+  // Some candidates are no codes: a candidate of letters with as many vowels as an ordinary word, and a name such as
+  // Wifi6Router. They count as codes only if a link of the mail contains the same text. A part of a host name in the
+  // mail is also no code, because it is the name of a company. The text `PIN1` is no code if the mail also contains
+  // `PIN1: 41907385`.
   const read = judged.filter(
     ({ candidate: { kind, value, isWord } }) =>
       ((!isWord && !NAME.test(value)) || linked.has(value)) &&
@@ -339,7 +340,10 @@ function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
   return { alone, beside }
 }
 
-/** Names the only evidence about a long code that also stands in a link of the mail, or in a list of codes. */
+/**
+ * Names the evidence for a long code if the mail also holds the code in a link or in a list of codes. Such a code has
+ * no other evidence.
+ */
 const TOKEN = 'shape:token'
 /** Holds the confidence of a long code that also stands in a link of the mail, or in a list of codes. */
 const TOKEN_CONFIDENCE = 0.95

@@ -21,8 +21,9 @@ const RANDOM = /^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{13,32}$/
 
 /**
  * Returns the long random words that a line of the mail shows as codes. The words directly before such a word must name
- * a code and no other number. If the long word is alone on its line, the line above must do so. A long word that is no
- * part of a link's URL must follow a colon, and the label must name a one-time code and not only a `code`.
+ * a code and no other number. If the long word is alone on its line, the words on the line above must name the code.
+ * For a long word that is no part of a link's URL, the rule is stricter. It must follow a colon, and the words must
+ * name a one-time code and not only a `code`.
  */
 export function shownTokens(
   lines: readonly CodeLine[],

@@ -42,8 +42,8 @@ const SCAN_MAX_CHARS = 1_000_000
 
 /**
  * Holds a found link. The field `isPicture` marks an HTML link that shows no words. The function `context` returns the
- * sentences before the link, the nearest first, and runs only for a link without words. The field `after` holds the
- * words of the same paragraph after an HTML link, as in `Click here to unsubscribe`.
+ * sentences before the link, the nearest first. It runs only if the link has no words. The field `after` holds the
+ * words that follow an HTML link in its paragraph, as in `Click here to unsubscribe`.
  */
 type Found = {
   href: string
@@ -71,7 +71,8 @@ export function findLinks({
   const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
   const judged = found.map((one) => ({ one, own: purposeOf(one, subject, isBare(one)) }))
-  // If another link has the purpose that the subject announces, a link without a purpose and a secret has none.
+  // A link without a purpose normally gets the purpose that the subject of the mail announces. It does not get this
+  // purpose if its URL has no secret and another link has this purpose.
   const announced = purposeOfText(subject)
   const isTaken = judged.some(({ own }) => own === announced)
   for (const { one, own } of judged) {
@@ -144,9 +145,9 @@ function purposeOf(
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
-  // If a link has no words, the words beside it tell its purpose, although less certainly. The code ignores them beside
-  // a link to a help page, beside a picture in a footer, and beside the address of a home page, because there they are
-  // about other links.
+  // If a link has no words, the words beside the link tell its purpose, although less certainly. The code ignores the
+  // words beside a link to a help page, beside a picture in a footer, and beside the address of a home page. At these
+  // places, the words are about other links.
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near =
@@ -156,9 +157,10 @@ function purposeOf(
   if (near === 'unsubscribe' || near === 'other') return near
   const bySubject = purposeOfText(subject)
   const isSurerSubject = bySubject === 'sign-in' || (bySubject === 'reset' && near === undefined)
-  // For a link without words, the words before the link are more certain than `login` and `verify` in its path.
-  // Examples are `To activate your account: https://…/login/…` and `Define your new password: https://…/verify?…`. If
-  // the subject announces a sign-in or a reset, the word `verify` in the path concerns only the token of the link.
+  // If a link has no words, the words before the link are more certain than `login` and `verify` in the path of its
+  // URL. Examples are `To activate your account: https://…/login/…` and `Define your new password: https://…/verify?…`.
+  // The subject of the mail is also more certain: if it announces a sign-in or a reset, the word `verify` in the path
+  // concerns only the token of the link.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
     (near === 'reset' && byPath === 'verify') ||
@@ -180,8 +182,8 @@ function purposeOf(
   if (!isPersonal && !isShortlyPersonal) return 'other'
   if (byText === undefined && CANCELS.test(path)) return 'other'
   const sure = own ?? near
-  // If the URL of a link varies only in the number of a page, as with `Open the forum`, the link signs nobody in and
-  // confirms nothing.
+  // If only a number identifies the URL of a link, the number is probably the number of a page, as with `Open the
+  // forum`. Such a link signs nobody in and confirms nothing.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
@@ -359,8 +361,9 @@ function withoutEnd(url: string): string {
 }
 
 /**
- * Returns the sentences before a link, the nearest first. If the line of the link has words, only the last sentence on
- * this line counts. Otherwise all sentences of the last paragraph with words count, which may have line ends inside.
+ * Returns the sentences before a link, the nearest first. If words stand before the link on the same line, the function
+ * returns only the last sentence of these words. Otherwise it returns all sentences of the last paragraph with words.
+ * This paragraph may have line ends inside.
  */
 function nearSentences(before: string): string[] {
   const own = before.slice(before.lastIndexOf('\n') + 1)
@@ -369,9 +372,10 @@ function nearSentences(before: string): string[] {
 }
 
 /**
- * Tells whether the words directly after a link offer to end mail, as in `Click here to unsubscribe`. Words after a
- * link give no other purpose, because `here if you did not reset your password` leads to no reset. An offer to remove
- * an address from an account does not count, because the removal does not end the mail.
+ * Tells whether the words directly after a link offer to end mail, as in `Click here to unsubscribe`. The code reads no
+ * other purpose from words after a link. For example, the link in `here if you did not reset your password` does not
+ * lead to a reset. An offer to remove an address from an account does not count, because the removal does not end the
+ * mail.
  */
 function unsubscribes(after: string): boolean {
   const clause = oneLine(after).split(/[.!?。！？](?=\s|$)|[;,|·•–—]/, 1)[0]!

@@ -100,8 +100,8 @@ class RtfReader {
         this.#byte(Number.parseInt(hex, 16))
         continue
       }
-      // In an encoding with two bytes for each letter, the second byte may look like an unescaped ASCII backslash or
-      // brace. Therefore the RTF reader also passes an escaped backslash or brace to the decoder as a byte.
+      // In an encoding with two bytes for each letter, an escaped backslash or brace may be the second byte of a
+      // letter. Therefore the RTF reader passes an escaped backslash or brace to the decoder as a byte.
       if (symbol !== undefined && /[\\{}]/.test(symbol)) {
         this.#byte(symbol.charCodeAt(0))
         continue

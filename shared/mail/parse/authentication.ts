@@ -30,8 +30,9 @@ export type Authentication = {
    */
   providerSpf?: AuthenticationWord
   /**
-   * Tells whether SPF or DKIM passes for the domain in From, even without a DMARC policy, or whether the mail is
-   * internal. The field `aligned` is absent if an earlier version of the service stored the message.
+   * Tells whether the domain in From is proven. This is the case if SPF or DKIM passes for the domain, even without a
+   * DMARC policy, or if the mail is internal. The field `aligned` is absent if an earlier version of the service stored
+   * the message.
    */
   aligned?: boolean
 }

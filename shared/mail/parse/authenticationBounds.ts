@@ -58,8 +58,8 @@ export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
 
 /**
  * Counts the header fields of each name in a message that the authentication checks may read. The names are in lower
- * case. If a message has several fields of one name, a signature may cover only some of them, while the mail program
- * shows another.
+ * case. The count matters, because a signature may cover only some of several fields with one name, while the mail
+ * program shows another of them.
  */
 export function countFields(raw: Buffer): Map<string, number> {
   const counts = new Map<string, number>()
@@ -76,16 +76,17 @@ export function countFields(raw: Buffer): Map<string, number> {
 }
 
 /**
- * Tells whether a line ends the header. An empty line ends it, except as the first line of the message, because the
- * library mailauth would read on without a limit. The parser postal-mime also ends the header at a line `CR CR LF`,
- * where mailauth reads on. With such a line, a forger could put another header and body before the signed header.
+ * Tells whether a line ends the header. An empty line ends the header. The first line of the message is an exception,
+ * because the library mailauth would read on without a limit. The parser postal-mime also ends the header at a line `CR
+ * CR LF`, where mailauth reads on. With such a line, a forger could put another header and body before the signed
+ * header.
  */
 const endsHeader = (raw: Buffer, at: number, next: number): boolean =>
   at > 0 && (raw[at] === LF || (raw[at] === CR && next === at + 2 && raw[at + 1] === LF))
 
 /**
- * Tells whether a line holds a CR before its end (RFC 5322 §2.2), or holds only CRs. Programs that convert line ends
- * twice write `CR CR LF` after a field. All parsers ignore these CRs.
+ * Tells whether a line holds a CR before its end (RFC 5322 §2.2), or holds only CRs. An additional CR directly before
+ * the line end does not count, because all parsers ignore it. It comes from programs that convert line ends twice.
  */
 function holdsBareReturn(raw: Buffer, at: number, next: number): boolean {
   let end = raw[next - 1] === LF ? next - 1 : next

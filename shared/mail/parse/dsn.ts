@@ -142,9 +142,10 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // A mail from a postmaster counts as a bounce only with an error code, or with a returned message and words for a
-  // failure. A person whose address is postmaster may also write about errors and name addresses. For other senders, a
-  // plain reply code is not enough, because it may be part of a telephone number in an automatic reply.
+  // A person whose address is postmaster may also write about errors and name addresses. Therefore a mail from a
+  // postmaster counts as a bounce only with an error code, or with a returned message and words for a failure. For
+  // other senders, a plain reply code is not enough, because it may be part of a telephone number in an automatic
+  // reply.
   const code = isNamedPostmaster(email) ? statusOf(report) : STATUS_CODE.exec(report)
   const isSure = code !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []

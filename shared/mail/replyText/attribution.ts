@@ -186,8 +186,8 @@ function attributionAt(views: readonly string[], start: number, first: number) {
 
 /**
  * Returns the index at which an attribution begins after the sender's own text on the same line, as in `reply On Wed,
- * Apr 4, 2012 …`. Before it stands a line of dashes or the end of a sentence. The result 0 means that the line holds no
- * text before the attribution.
+ * Apr 4, 2012 …`. The own text must end with a line of dashes or with the end of a sentence. The result 0 means that
+ * the line holds no text before the attribution.
  */
 export function attributionStart(text: string): number {
   const begin = MIDLINE_LEAD_IN.exec(text) ?? MIDLINE_RULE.exec(text)
@@ -222,8 +222,8 @@ function ownPrefix(view: string): string {
 const MAX_DEVICE_LENGTH = 60
 
 /**
- * Removes a device line (`Sent from my …`) from the end of a text line, as in `Yes. Sent from my iPhone`. If no full
- * stop stands before the device line, it must begin with a capital letter.
+ * Removes a device line (`Sent from my …`) from the end of a text line, as in `Yes. Sent from my iPhone`. The function
+ * finds the device line after the end of a sentence, or at a word with a capital letter.
  */
 function withoutDevice(text: string): string {
   const end = /(?<=[.!?。！？…]\s)[^.!?。！？…]{8,60}$/u.exec(text)

@@ -34,9 +34,9 @@ export function headerKind(view: string): HeaderKind | undefined {
 type Label = { kind: HeaderKind; index: number }
 
 /**
- * Tells whether a header label such as `Sent:` begins at this index of a line, at the beginning of a word. A label may
- * follow the value of the previous header without a space, as in `AnnSent: 9:14To: Tom`. It then begins with a capital
- * letter, or with a letter of a script without capitals.
+ * Tells whether a header label such as `Sent:` begins at this index of a line. A label normally begins at the beginning
+ * of a word. A label may also follow the value of the previous header without a space, as in `AnnSent: 9:14To: Tom`. In
+ * this case, the label must begin with a capital letter, or with a letter of a script without capitals.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true

@@ -18,8 +18,8 @@ import {
  */
 export const MAX_MARKER_LENGTH = 400
 /**
- * Replaces a line that is too long to be a marker (such as an attribution). The replacement is also too long for a line
- * of a signature, so that a paragraph never counts as a signature.
+ * Replaces a line that is too long to be a marker (such as an attribution). The replacement must also be too long for a
+ * line of a signature. Otherwise a paragraph could count as a signature.
  */
 const TOO_LONG = '…'.repeat(MAX_MARKER_LENGTH + 1)
 
@@ -61,8 +61,8 @@ export function isRule(view: string): boolean {
 
 /**
  * Normalises a line before the tests for markers such as attributions. The function trims the line and removes
- * direction marks. It replaces unusual spaces and the escaped angle brackets of Zoho by plain characters. A line that
- * is too long to be a marker becomes `>` or `TOO_LONG`.
+ * direction marks. It replaces unusual spaces and the escaped angle brackets of Zoho by plain characters. If a line is
+ * too long to be a marker, the function returns `>` for a quote, and otherwise `TOO_LONG`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()

@@ -45,7 +45,8 @@ function firstFile(archive: Uint8Array): Uint8Array {
   const word = (at: number) => header.getUint16(at, true)
   const start = HEADER.bytes + word(HEADER.nameLength) + word(HEADER.extraLength)
   const method = word(HEADER.method)
-  // The compressed stream marks its own end, so `inflateRawSync` reads no byte after the stream.
+  // The function needs no length of the compressed stream, because the stream marks its own end, and `inflateRawSync`
+  // reads no byte after it.
   if (method === DEFLATED) return inflateRawSync(archive.subarray(start), LIMIT)
   if (method !== STORED) throw new ReportError('its archive is packed in a way that is not known')
   return archive.subarray(start, start + header.getUint32(HEADER.packedSize, true))

@@ -73,8 +73,8 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   if (inStyles(CONDITIONAL) || CONDITIONAL_COMMENT.test(source)) {
     found.push('the HTML part looks different on other devices, in other programs or later')
   }
-  // Both readings of the HTML must find the same `src` attributes. A `src` that only one of them finds stands for
-  // example in a comment, which mail programs end differently.
+  // The code reads the `src` attributes of the HTML in two ways, which must find the same pictures. If only one way
+  // finds a `src`, it stands, for example, in a comment, which mail programs end differently.
   const shown = shownSources(html)
   const own = isOther ? shown.filter(({ source: { kind } }) => kind !== 'other') : shown
   if (shown.length !== pictures.length || !areDrawn(own, attachments)) {
@@ -85,7 +85,7 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
 
 /**
  * Tells whether the frame draws each picture that the mail itself holds. Some mail programs ignore the case of a
- * Content-ID, so only one attachment may have it in any case.
+ * Content-ID. Therefore no two attachments may have Content-IDs that differ only in their case.
  */
 function areDrawn(shown: readonly Shown[], attachments: readonly Picture[]): boolean {
   const inline = attachments.filter(({ contentId }) => contentId != null)

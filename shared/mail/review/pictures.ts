@@ -17,7 +17,10 @@ export type PictureSource =
   | { kind: 'data' }
   | { kind: 'other' }
 
-/** Describes a `src` attribute. Only the first `src` of an element counts, so `isFirst` is false for a further one. */
+/**
+ * Describes a `src` attribute. Only the first `src` of an element counts. For every other `src` of the element,
+ * `isFirst` is false.
+ */
 export type Shown = { element: string; isFirst: boolean; source: PictureSource }
 
 /** Returns all `src` attributes of an HTML part in their order. */

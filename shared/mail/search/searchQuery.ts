@@ -115,8 +115,8 @@ function phraseOf(text: string): Phrase | null {
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
   // The function `pairsOf` cuts a run of letters into pairs, and leaves the last letter alone. In a message, the same
-  // run may continue after this letter. Therefore the query drops the last letter if the pair before contains it, and
-  // otherwise uses it as a prefix.
+  // run may continue after the last letter of the query. Therefore the query drops this letter if the previous pair
+  // ends with it, and otherwise uses it as a prefix.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }
@@ -182,7 +182,8 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
       last.ranges.push([start, end])
       last.end = end + CONTEXT_CHARS
     } else if (pieces.length < HIGHLIGHTS_MAX) {
-      // If the previous highlighted piece has no room for another match, it ends where the new piece starts.
+      // If the previous highlighted piece has no room for another match, the code ends this piece where the next one
+      // starts.
       if (last !== undefined && last.end > start) last.end = start
       pieces.push({
         start: Math.max(wordStart(looked, start - CONTEXT_CHARS), last?.end ?? 0),

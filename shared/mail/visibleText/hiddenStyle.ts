@@ -172,8 +172,8 @@ const sizeOfFont = (value: string): string =>
   /(?:^|\s)([\d.]{1,10}(?:px|pt|em|rem|%)?)(?:\/|\s)/.exec(value)?.[1] ?? ''
 
 /**
- * Tells whether the font size is too small to read. For a relative size, the answer is that of the parent's font. For
- * an absolute size, the parent's font does not matter.
+ * Tells whether the font size is too small to read. With a relative size, the text is also too small if the parent's
+ * font is too small. With an absolute size, the parent's font does not matter.
  */
 function isTiny(size: string, parent: boolean): boolean {
   const [, number = '', unit = ''] = /^([\d.]{1,10})([a-z%]*)/.exec(size) ?? []

@@ -177,8 +177,8 @@ function slideVisitor(
   let run: Ink = {}
   let isRunColour = false
   /**
-   * Holds the name of the property in BESIDE_LETTERS that the PowerPoint reader is inside of. Colours in such a
-   * property are not the colour of the letters.
+   * Holds the name of the property in BESIDE_LETTERS that contains the PowerPoint reader's position. The reader ignores
+   * colours in such a property, because they are not the colour of the letters.
    */
   let beside: string | null = null
   let isShapeColour = false
@@ -187,8 +187,8 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // A shape without a stated position gets its position from the layout of the slide. It may therefore lie over any
-    // painted area.
+    // A shape without a stated position gets its position from the layout of the slide, which the code does not read.
+    // Therefore the shape counts as lying over every painted area.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&

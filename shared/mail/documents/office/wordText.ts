@@ -129,8 +129,8 @@ function wordVisitor(
    */
   const grounds: Ink[] = []
   /**
-   * Holds, for each open table, how many backgrounds are open outside of it. The list `cells` holds the same for each
-   * open cell.
+   * Holds a number for each table that contains the Word reader's position: the length of the list `grounds` at the
+   * start of the table. The list `cells` holds the same number for each cell.
    */
   const tables: number[] = []
   const cells: number[] = []
@@ -142,8 +142,8 @@ function wordVisitor(
   let inRowProperties = false
   let inCellProperties = false
   /**
-   * Holds the shapes that contain the Word reader's position. A shape is `clear` if it states that it has no fill. The
-   * field `grounds` holds the number of backgrounds that were open before the shape.
+   * Holds the shapes that contain the Word reader's position. The field `isClear` tells whether the shape states that
+   * it has no fill. The field `grounds` holds the length of the list `grounds` at the start of the shape.
    */
   const shapes: { isClear: boolean; isSolid: boolean; grounds: number }[] = []
   let inShapeProperties = false
@@ -163,8 +163,8 @@ function wordVisitor(
     }
   }
   /**
-   * Sets the background of a table, a cell or a shape. @param at is the number of backgrounds that are open outside of
-   * it.
+   * Sets the background of a table, a cell or a shape. @param at is the length of the list `grounds` at the start of
+   * this table, cell or shape.
    */
   const setGround = (at: number, ink: Ink) => {
     grounds.length = Math.min(grounds.length, at)

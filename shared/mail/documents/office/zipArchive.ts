@@ -107,7 +107,10 @@ export class ZipArchive {
   }
 }
 
-/** Finds the end record of a zip archive. The function searches from the end and takes the last one. */
+/**
+ * Finds the end record of a zip archive. The function searches backwards from the end of the archive, and takes the
+ * first record that it finds.
+ */
 function findEnd(view: DataView): number {
   const first = Math.max(0, view.byteLength - END.bytes - COMMENT_MAX_BYTES)
   for (let at = view.byteLength - END.bytes; at >= first; at--) {
