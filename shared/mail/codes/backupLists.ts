@@ -11,8 +11,8 @@ const LIST_MAX = 20
 
 /**
  * Returns the code in one line of a list of long backup codes. All lines of the list have the same length. Above the
- * list, the mail may name several numbers, and the last of these words must name a code. Returns null if the line is no
- * part of such a list.
+ * list, the last word that names any number must be a word for a code. Returns null if the line is no part of such a
+ * list.
  */
 export function listedCode(
   lines: readonly CodeLine[],

@@ -8,8 +8,8 @@ import type { ZipArchive } from './zipArchive.ts'
 /** Sets the maximum number of cells that the Excel reader takes from one workbook. */
 const CELLS_MAX = 500_000
 /**
- * Limits the number of tabs in a row of a sheet. Each cell keeps its position in the row by tabs, and without the
- * limit, a cell in the last of 16,384 columns would have 16,383 tabs before it.
+ * Limits the number of tabs in a row of a sheet. The limit is needed, because tabs keep each cell at its position in
+ * the row, and a sheet can have 16,384 columns.
  */
 const COLUMNS_MAX = 1_000
 const STRINGS_MAX_CHARS = 16_000_000
