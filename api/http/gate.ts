@@ -206,8 +206,8 @@ function bearerToken(authorization: string | null): string | null {
 
 /**
  * Admits an OAuth client to the MCP endpoint. The gate (the checks before every handler) does not count requests with
- * invalid OAuth tokens, because nobody can guess their 256 bits, and every valid client sends an expired token at some
- * time.
+ * invalid OAuth tokens. Such a count is not needed, because nobody can guess the 256 bits of a token. It would also
+ * harm valid clients, because each of them sends an expired token at some time.
  */
 async function admitToken({ gatePool, reads, config }: Services, token: string) {
   const found = await authenticateToken(gatePool, token, reads)

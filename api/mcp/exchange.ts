@@ -29,8 +29,8 @@ export async function exchange(
 }
 
 /**
- * Puts the answer to a batch into an array (JSON-RPC 2.0 §6), because for a batch with a single call, the MCP SDK
- * returns the answer without an array.
+ * Puts the answer to a batch into an array (JSON-RPC 2.0 §6). The function is needed, because the MCP SDK returns the
+ * answer to a batch with a single call without an array.
  */
 async function asList(response: Response): Promise<Response> {
   const text = await response.text()

@@ -176,8 +176,9 @@ async function forward(
 }
 
 /**
- * Returns the path to which the server behind the proxy redirects, if it differs from the requested path only in the
- * final slash and is not for sale. A buyer would pay for this redirect, but could not get the content.
+ * Returns the path to which the server behind the proxy redirects, if it is not for sale and differs from the requested
+ * path only in the final slash. The proxy must not sell such a redirect, because the buyer could not get the content at
+ * that path.
  */
 function movedTo(
   { origin, publicOrigin, prices }: SellOptions,

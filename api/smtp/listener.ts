@@ -180,8 +180,8 @@ export function createListener(
       )
     },
   })
-  // The log line contains only the message of the error, because with a network error such as ECONNRESET in the field
-  // `err`, the log would report an outage of the database.
+  // The log line contains only the message of the error, and not the error in the field `err`. With a network error
+  // such as ECONNRESET in this field, the log would report an outage of the database.
   server.on('error', ({ message }: Error) => {
     parts.log.warn({ reason: message }, 'smtp connection failed')
   })

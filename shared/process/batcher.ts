@@ -3,9 +3,9 @@ import { withinNone } from './workContext.ts'
 
 /**
  * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If no SQL statement runs
- * at the moment, a new item runs at once. Items that arrive while a statement runs form the next batch. The next batch
- * runs when the running statement has ended. If the running statement is late, the next batch starts beside it,
- * provided that fewer than `parallel` statements run.
+ * at the moment, a new item runs at once. Items that arrive while a statement runs form the next batch, which runs
+ * after the end of this statement. If the running statement is late, the next batch does not wait for its end, provided
+ * that fewer than `parallel` statements run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>

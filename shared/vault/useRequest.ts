@@ -77,8 +77,9 @@ const OWN_HEADERS = new Set<string>([
 ])
 
 /**
- * Lists the headers by which the service reads the body, because a server could read `Content_Type` as `Content-Type`,
- * and then parse the body in another way than the service.
+ * Lists the headers that tell the service how to read the body. A server could read `Content_Type` as `Content-Type`,
+ * and then parse the body in another way than the service. Therefore a request must not contain other spellings of
+ * these headers.
  */
 const BODY_HEADERS = new Set(['content-type', 'content-encoding'])
 

@@ -10,9 +10,9 @@ const IDLE_AFTER = '1 hour'
 
 /**
  * Returns an SQL query for the id of the row that a new row of a full table replaces. Anybody can fill the tables of
- * OAuth clients, of requests for consent, of company sign-ins and of passkey challenges. The network with the most rows
- * loses a row. Therefore an attacker who fills a table replaces only their own rows. Several new rows at once replace
- * different rows.
+ * OAuth clients, of requests for consent, of company sign-ins and of passkey challenges. The query chooses a row of the
+ * network with the most rows. Therefore an attacker who fills a table replaces only their own rows. If several new rows
+ * arrive at once, each of them replaces a different row.
  * @param of.id is the column that identifies a row.
  * @param of.since is the column with the time of a row.
  * @param of.where selects the rows that anybody can create.

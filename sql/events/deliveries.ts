@@ -52,9 +52,9 @@ const jobKey = (deliveryId: string) => `deliver_webhook:${deliveryId}`
 
 /**
  * Stores webhook deliveries in the given order and queues their first attempts, in the caller's transaction. After the
- * commit, a crash can no longer lose a delivery. The caller's transaction may hold the locks of many inboxes. Therefore
- * the function needs the same number of SQL statements for any number of deliveries. Deliveries with the same body
- * object share one copy in the SQL parameters.
+ * commit, a crash can no longer lose a delivery. The function needs the same number of SQL statements for any number of
+ * deliveries, because the caller's transaction may hold the locks of many inboxes. Deliveries with the same body object
+ * share one copy in the SQL parameters.
  * @returns the ids of the deliveries in the order of `deliveries`.
  */
 export async function createDeliveries(

@@ -53,8 +53,8 @@ const HAS_FAILED = `exists (
 /**
  * Sets three limits of a purse: the low-balance limit, the maximum balance, and the payout address for money above the
  * maximum. The removal of a payout address takes effect at once. A new payout address becomes valid after 24 hours, and
- * until then the previous one stays valid. Without a payout address or a maximum balance, the service also cancels
- * payouts that are signed but not yet on the chain.
+ * until then the previous one stays valid. If the owner removes the payout address or the maximum balance, the service
+ * also cancels payouts that are signed but not yet on the chain.
  * @returns false if the project has no purse.
  */
 export function setPurseLimits(

@@ -90,8 +90,9 @@ export async function findOpen(
 }
 
 /**
- * Finds those open payments of each project that expire last, which usually are its newest payments. Each project gets
- * the same number, so that the many payments of one project do not delay those of another.
+ * Finds the open payments of each project, beginning with those that expire last, which usually are the newest. The
+ * result holds the same number for each project, so that the many payments of one project do not delay those of
+ * another.
  * @param after is the id of the last project of the previous poll. The empty string starts with the first project.
  * @param limit is the maximum number of projects and also of payments.
  * @returns the payments, and the id after which the next poll continues.

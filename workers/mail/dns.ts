@@ -47,8 +47,8 @@ export function createDns(servers?: readonly string[]): Dns {
       ])
       const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
       const failed = answers.find(({ status }) => status === 'rejected')
-      // Some name servers report a failure if a name has no DNS record of the requested type. Therefore a failed query
-      // counts only if the other query found nothing.
+      // Some name servers report a failure if a name has no DNS record of the requested type. Therefore the failure of
+      // one of the two queries counts only if the other query found nothing.
       if (found.length === 0 && failed?.status === 'rejected') throw failed.reason
       return found
     },

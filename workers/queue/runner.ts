@@ -239,8 +239,8 @@ async function untilRegistered(registration: Registration): Promise<void> {
 }
 
 /**
- * Waits for a limited time until no job of the pool is locked, and then unlocks the jobs that are still locked. This
- * wait is needed because `runner.stop()` does not wait until the rows of finished jobs are deleted, and a job whose row
+ * Waits for a limited time until no job of the pool is locked, and then unlocks the jobs that are still locked. The
+ * wait is needed, because `runner.stop()` does not wait for the deletion of the rows of finished jobs. A job whose row
  * stays locked would run again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {

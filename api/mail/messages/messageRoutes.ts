@@ -135,9 +135,9 @@ export async function readMessages(
   const { queries, labels, projectId } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
-  // A read with several labels may scan a large part of an inbox, because a million messages may have each label, but
-  // no message all of them. The same is true for a read with a label and a status. Therefore the project may have to
-  // wait for its turn, as before a search.
+  // A read with several labels may scan a large part of an inbox. For example, each of the labels may be on a million
+  // messages, but no message may have all of them. The same is true for a read with a label and a status. Therefore the
+  // project may have to wait for its turn, as before a search.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null

@@ -96,8 +96,8 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // The service writes the invitation after all other parts of the mail, because this step also records the
-    // invitation's event, which must not happen for an invalid mail.
+    // The service writes the invitation after all other parts of the mail, because this step also records the event of
+    // the invitation. The service must not record the event if another part of the mail is invalid.
     const invitation =
       body.event === undefined
         ? null

@@ -20,9 +20,9 @@ const RETRY_MAX_MS = 2_000
 /**
  * Moves spooled mails to PostgreSQL in batches. The mover prefers the mails of the inboxes and sender networks that
  * have recently caused the least load. It moves small and large mails separately, so that a small mail never waits for
- * a large one. It deletes a batch from the spool after PostgreSQL has committed it. After a crash in between, it stores
- * the batch again, but the unique source keys prevent duplicates. While the object store is unreachable, large mails
- * stay in the spool.
+ * a large one. It deletes a batch from the spool after PostgreSQL has committed the batch. If the process crashes
+ * before the deletion, the mover stores the batch again, but the unique source keys prevent duplicates. While the
+ * object store is unreachable, large mails stay in the spool.
  */
 export class Mover {
   readonly #spool: Spool

@@ -80,8 +80,8 @@ export function findLinks({
     const mayBeAnnounced = !isTaken || hasSecret(one.href)
     const purpose = own ?? (mayBeAnnounced ? announced : undefined) ?? 'other'
     const known = links.get(one.href)
-    // Words beside a plain URL are weaker evidence than the words of a button with the same URL, because many mails
-    // name a sign-in or a confirmation beside a link with another purpose.
+    // Words beside a plain URL are weaker evidence than the words of a button with the same URL. The reason is that
+    // many mails name a sign-in or a confirmation beside a link with another purpose.
     if (!hasNoWords) named.add(one.href)
     else if (named.has(one.href) && (purpose === 'verify' || purpose === 'sign-in')) continue
     if (known !== undefined && (known.purpose !== 'other' || purpose === 'other')) continue

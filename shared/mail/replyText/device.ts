@@ -123,8 +123,8 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
 }
 
 /**
- * Tells whether a line holds only a URL and ends a paragraph, because some mail programs add the URL of their maker
- * below a line such as `Sent from my iPhone`.
+ * Tells whether a line holds only a URL and ends a paragraph. Some mail programs add the URL of their maker in this
+ * form below a line such as `Sent from my iPhone`.
  */
 export const isClosingAddress = (views: readonly string[], index: number): boolean =>
   /^https?:\S+$/.test(views[index] ?? '') && (views[index + 1] ?? '') === ''

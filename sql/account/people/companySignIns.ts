@@ -52,9 +52,9 @@ const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answe
 
 /**
  * Begins a sign-in at the company's identity provider, and asks a worker process to find the URL of its sign-in page.
- * If too many sign-ins are in progress or stored, a new sign-in of a person without a session replaces another one. The
- * first choice is a sign-in that has failed or expired, then one of the network with the most sign-ins, then the
- * oldest.
+ * If too many sign-ins are in progress or stored, a new sign-in of a person without a session replaces another sign-in.
+ * The function prefers to replace a sign-in that has failed or expired. Otherwise it replaces a sign-in of the network
+ * with the most sign-ins, or else the oldest sign-in.
  * @param network is the network of the caller.
  * @returns null if too many sign-ins are stored, and none may be replaced, because all are young and come from many
  * networks. A person who is already signed in can always begin, because the limit does not count such people.

@@ -8,11 +8,11 @@ import { revokeProjectKey } from '../keys/keys.ts'
 import { queuePurge } from './purgeProject.ts'
 
 /**
- * Deletes a project, and records in the audit log of the organization who did so, because the audit log of the project
+ * Deletes a project, and records who did so in the audit log of the organization, because the audit log of the project
  * is deleted too. From this moment, the project's API key, address and endpoints do not work. A later job deletes the
  * data. The row lock `for update` waits for transactions that are storing mail for the project. Later transactions find
- * that the project is deleted. The function refuses to delete a project whose purse has or awaits money, because nobody
- * could move it without the purse's private key.
+ * that the project is deleted. If the project's purse has money or may still get money, the function refuses, because
+ * nobody could move the money without the purse's private key.
  * @param actor is null if the caller records the deletion itself.
  */
 export async function deleteProject(

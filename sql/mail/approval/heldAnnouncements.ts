@@ -43,7 +43,7 @@ export function requeueLostApprovals(pool: Pool): Promise<number> {
        order by a.requested_at limit ${LOST_BATCH} for no key update of a skip locked`,
     )
     // The code looks for the jobs once more, because another process may have queued them since the first statement
-    // began, and a second job would send the notices twice.
+    // began. A second job would send the notices twice.
     const { rows: lost } = await db.query<{
       task: 'announce_approval' | 'expire_approval'
       id: string

@@ -44,8 +44,9 @@ export type ThreadPage = {
 
 /**
  * Returns one page of threads, the most recently updated first. A new message moves its thread to the top of the list,
- * so the thread could vanish from later pages. Therefore the page token holds the time at which the client read the
- * first page. Later pages order the threads as they were at that time, so that no thread is missing or repeated.
+ * so a client that reads page after page could miss this thread. Therefore the page token holds the time at which the
+ * client read the first page. Later pages order the threads as they were at that time, so that no thread is missing or
+ * repeated.
  */
 export async function listThreads(
   db: Queryable,

@@ -67,8 +67,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // A separate SQL statement finds the payments without an open transaction, so that it also sees transactions that
-    // another process stored while this process waited for the lock of the gas wallet.
+    // The payments without an open transaction are found in a separate SQL statement. Only such a statement sees the
+    // transactions that another process stored while this process waited for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `

@@ -21,9 +21,9 @@ export type WaitingCursor = { createdAt: Date; id: string }
 /**
  * Holds the SQL condition under which a verified payment, with the table alias `p`, must be settled in its own
  * transaction. This is the case if the payment reverted, or if its payer made a group transaction (for several
- * payments) revert. It is also the case if a contract wallet signed the payment, or if the settler must deploy the
- * wallet. A signature of 65 bytes comes from an ordinary account, unless the payer's address has contract code. The
- * settler asks the chain for this code.
+ * payments) revert. It is also the case if the settler must deploy the payer's wallet, or if a contract wallet signed
+ * the payment. The condition recognises a contract wallet by a signature that does not have 65 bytes. A payer with a
+ * signature of 65 bytes can also have contract code, for which the settler asks the chain.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (

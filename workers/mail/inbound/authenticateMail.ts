@@ -156,9 +156,9 @@ const strictPolicy: DNSResolver = async () => [['v=DMARC1; p=none; adkim=s; aspf
 type Proof = { spfDomains: string[]; dkimDomains: string[] }
 
 /**
- * Returns the domains that SPF and the signatures prove to have sent a message. mailauth reads a domain as a URL when
- * it compares domains, so it would take `victim.test/.attacker.test` for the victim's domain, although it looked up the
- * attacker's DNS records. Therefore this function leaves out such names.
+ * Returns the domains that SPF and the signatures prove to have sent a message. The function leaves out a name such as
+ * `victim.test/.attacker.test`. mailauth looks up the DNS records of the attacker for this name. When it compares
+ * domains, however, it reads the name as a URL, and would take it for the victim's domain.
  */
 function proofOf(
   spf: AuthenticateResult['spf'],
@@ -244,9 +244,9 @@ const silence = (name: string): Error =>
  * that it cannot find. mailauth also accepts signatures that prove nothing, so this function corrects their verdicts:
  * - The verdict is `permerror` if the signer is no domain, if the signature leaves out the field From (RFC 6376 §6.1.1),
  *   or if the key is not for mail or not for SHA-256 (RFC 6376 §3.6.1).
- * - The verdict is `policy` if anybody could add text to the message without breaking the signature. Such a signature
- *   leaves out the end of the body (RFC 6376 §8.2), or one of several fields of the same name (RFC 6376 §8.15), or its
- *   hash function is SHA-1 (RFC 8301 §3.1).
+ * - The verdict is `policy` if anybody could add text to the message without breaking the signature. This is the case
+ *   if the signature leaves out the end of the body (RFC 6376 §8.2), or one of several fields of the same name (RFC
+ *   6376 §8.15). It is also the case if the hash function is SHA-1 (RFC 8301 §3.1).
  */
 function signatureWord(signature: Signature, fields: ReadonlyMap<string, number>): string {
   const { status, signingDomain, signingHeaders, rr } = signature

@@ -36,9 +36,9 @@ type Stores = Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'>
 
 /**
  * Stores messages of several inboxes, which were parsed at the same time, in one transaction. This transaction does not
- * wait for a locked inbox: the messages of a locked inbox are stored in a separate transaction, as are large messages
- * and bounces. Light messages never wait for a transaction of heavy messages, because 60 KB of different words take the
- * database 100 ms.
+ * wait for a locked inbox. The messages of a locked inbox, large messages and bounces are stored in separate
+ * transactions. Light messages never wait for a transaction of heavy messages, because 60 KB of different words take
+ * the database 100 ms.
  */
 export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   const apart = createInboxBatcher(pool, costs)

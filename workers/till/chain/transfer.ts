@@ -130,8 +130,8 @@ const keyOf = (payerTopic: Hex, nonce: Hex) => `${payerTopic}${nonce.slice(2)}`.
 
 /**
  * Reads the transfers of a transaction receipt once, for all payments in the transaction. The token contract logs the
- * use of a payment authorization, and directly afterwards its transfer. A transfer later in the logs may belong to
- * another payment authorization.
+ * use of a payment authorization, and directly afterwards its transfer. Therefore the function accepts only the next
+ * log entry as the transfer, because a later transfer may belong to another payment authorization.
  */
 export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
   const transfers = new Map<string, { recipient: string; amountAtomic: bigint; logIndex: number }>()

@@ -3,8 +3,8 @@ import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
 /**
- * Sets how many milliseconds after the last key press the console stores the draft, because a request at each key press
- * would be too many, and the loss of one second's typing is harmless.
+ * Sets how many milliseconds after the last key press the console stores the draft. A request at each key press would
+ * be too many, and the loss of one second's typing is harmless.
  */
 const KEEP_AFTER_MS = 800
 

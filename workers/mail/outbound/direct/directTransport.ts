@@ -53,11 +53,11 @@ const CONNECTION_MAX_MS = 20 * 60_000
 const CONSIGNMENT_MAX_MS = 60 * 60_000
 
 /**
- * Delivers mail to the mail hosts of each recipient's domain. The service uses TLS if the mail host offers TLS, and
+ * Delivers mail to the mail hosts of each recipient's domain. If a mail host offers TLS, the service uses TLS and
  * checks no certificate, because encryption to an unverified mail host is better than plain text (RFC 3207 §4.1). After
- * a failed TLS handshake the mail is sent in plain text. An MTA-STS policy of the mode `enforce` changes this: the mail
- * goes only over TLS and only to mail hosts that the policy names. Each of these mail hosts must prove its name with a
- * certificate (RFC 8461 §5).
+ * a failed TLS handshake the mail is sent in plain text. For a domain with an MTA-STS policy of the mode `enforce`, the
+ * mail goes only over TLS and only to mail hosts that the policy names. Each of these mail hosts must prove its name
+ * with a certificate (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
