@@ -251,6 +251,14 @@ describe('a field of an RTF file is read as its result text, and its link is kep
     expect(linksOf(rtf)).toEqual([{ href: URL, text: '' }])
   })
 
+  test('the first 200 web links of an RTF file are kept, and no other link', () => {
+    const hrefs = Array.from({ length: 201 }, (_, n) => `https://a.example/${n}`)
+    const fields = ['mailto:a@b.example', ...hrefs].map(
+      (href) => `{\\field{\\*\\fldinst{HYPERLINK "${href}"}}{\\fldrslt x}}`,
+    )
+    expect(linksOf(fields.join('')).map(({ href }) => href)).toEqual(hrefs.slice(0, 200))
+  })
+
   test('an RTF field has no link if its instruction lacks the word HYPERLINK', () => {
     expect(linksOf(`{\\field{\\*\\fldinst PAGE "${URL}"}{\\fldrslt 1}}`)).toEqual([])
     expect(linksOf(`HYPERLINK "${URL}"{\\fldrslt a}`)).toEqual([])
