@@ -124,9 +124,11 @@ export function createApp(services: Services, usage: UsageRecorder): App {
     attachState(request, state)
     const answer = async (span: Span) => {
       let response: Response
+      let closeEntry: Admitted['answered']
       try {
         const parts = { routes, clientAddress, usage }
         const admitted = await passGate(services, parts, request, socketAddress, state)
+        closeEntry = admitted.answered
         const reader = readerOf(request)
         if (reader !== null) services.loopTime.admit(reader)
         const changer = changerOf(request)
@@ -134,16 +136,15 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
         if (mustCheckAgain(request, startedMs)) await state.admitAgain?.()
         response = (await admitted.shown?.(response)) ?? response
-        // If the audit log cannot record the outcome of a change, the service only logs this error, because the change
-        // is already made. An error response would hide the handler's response, which may hold a key that is shown only
-        // once.
-        await admitted.answered?.(response).catch((error) => logUnclosed(services.log, error))
-        await noteWrite(services, request, state)
       } catch (error) {
         response = fail(state, error)
       } finally {
         bodies.release(state)
       }
+      // If the audit log cannot record the outcome of a change, the service only logs this error, because the change is
+      // already made. An error response would hide the handler's response, which may hold a key that is shown only once.
+      await closeEntry?.(response).catch((error) => logUnclosed(services.log, error))
+      await noteWrite(services, request, state)
       await freeUnread(services, state).catch((error: unknown) => {
         services.log.warn({ err: error }, 'a redeem call keeps its place')
       })

@@ -66,7 +66,7 @@ export class HeldAnswers {
   readonly #readMaxMs: number
   readonly #nowMs: () => number
   /** Gives back the memory of a response that nobody has read and that the process has dropped. */
-  readonly #dropped = new FinalizationRegistry<() => void>((release) => release())
+  readonly #dropped = new FinalizationRegistry<() => void>((end) => end())
 
   constructor({
     totalBytes = TOTAL_BYTES,
@@ -234,17 +234,18 @@ export class HeldAnswers {
     }
     const abort = () => {
       end()
-      controls?.error(new Error('the client read too slowly'))
+      controls?.deref()?.error(new Error('the client read too slowly'))
     }
     const state: Stream = { projectId, size, waitsSinceMs: this.#nowMs(), abort }
     this.#streams.add(state)
     const timer = setTimeout(abort, this.#readMaxMs)
     timer.unref()
-    let controls: ReadableStreamDefaultController<Uint8Array> | undefined
+    // A strong reference would keep a dropped response, and so its memory, until its time limit ends.
+    let controls: WeakRef<ReadableStreamDefaultController<Uint8Array>> | undefined
     const stream = new ReadableStream<Uint8Array>(
       {
         start(controller) {
-          controls = controller
+          controls = new WeakRef(controller)
         },
         pull: (controller) => {
           state.waitsSinceMs = this.#nowMs()
@@ -261,7 +262,7 @@ export class HeldAnswers {
       },
       { highWaterMark: 0 },
     )
-    this.#dropped.register(stream, release)
+    this.#dropped.register(stream, end)
     return stream
   }
 }

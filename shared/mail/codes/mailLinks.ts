@@ -35,6 +35,8 @@ const TEXT_MAX_CHARS = 200
 /** Sets the maximum number of characters of a link's markup, and also of the words before a link. */
 const INNER_MAX_CHARS = 2_000
 const CONTEXT_MAX_CHARS = 300
+/** Sets the maximum number of characters of the subject that can tell the purpose of a link. */
+const SUBJECT_MAX_CHARS = 400
 /** Sets the maximum number of characters that `findLinks` reads after a link. */
 const AFTER_MAX_CHARS = 200
 /** Sets the maximum number of characters of a mail part in which `findLinks` searches. */
@@ -58,7 +60,7 @@ type Found = {
  * @param html is the visible HTML (visibleHtml.ts). Null means that the mail has no HTML.
  */
 export function findLinks({
-  subject,
+  subject: wholeSubject,
   text,
   html,
 }: {
@@ -66,6 +68,7 @@ export function findLinks({
   text: string
   html: string | null
 }): MailLink[] {
+  const subject = wholeSubject.slice(0, SUBJECT_MAX_CHARS)
   const links = new Map<string, MailLink>()
   /** Holds the URLs of the links whose visible text tells their purpose. */
   const named = new Set<string>()

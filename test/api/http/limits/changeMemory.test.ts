@@ -57,6 +57,8 @@ test('a project that leaves the responses to its changes unread gets 503 for its
     const rule = { type: 'BLOCK', scope: 'RECEIVE', value: '*@example.com' }
     expect((await agent.post('/v0/email-rules', rule)).status).toBe(503)
     expect((await agent.get('/v0/email-rules')).body.count).toBe(0)
+    const { logs } = (await agent.get('/v0/logs?category=email_rule')).body
+    expect(logs.map(({ outcome }: any) => outcome)).toEqual(['failed'])
     expect((await other.post('/v0/email-rules', rule)).status).toBe(201)
   } finally {
     for (const socket of sockets) socket.destroy()
