@@ -216,6 +216,7 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
   if (carried.size === 0 && !mayHaveCode(lines)) return []
   const tokens = tokensInLinks(whole.map((text) => text.slice(0, CODE_SCAN_CHARS)))
   const shared = evidenceOfMail(head, lines)
+  const isAnnounced = head.has('certain')
   const judged: Judged[] = []
   for (const [part, own] of parts) {
     let looked = 0
@@ -226,7 +227,7 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
       const listed = shared.includes(NO_PURPOSE) ? null : listedCode(own, at)
       const candidates = [
         ...candidatesOf(line),
-        ...(listed === null ? shownTokens(own, at, tokens) : [listed]),
+        ...(listed === null ? shownTokens(own, at, { tokens, isAnnounced }) : [listed]),
       ]
       if (candidates.length === 0) continue
       if (++looked > JUDGED_MAX) break
@@ -247,7 +248,7 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
  * Matches a parameter of a URL that carries a one-time code, such as `unblockCode=7RK2M4QX`. The names of parameters are
  * English in the mails of all languages.
  */
-const CODE_PARAMETER = /[?&;#](?:[\w.-]{0,30}(?:code|otp|pin|token))=([\w-]{4,20})(?![\w-])/gi
+const CODE_PARAMETER = /[?&;#](?:[\w.-]{0,30}(?:code|otp|pin|token|nonce))=([\w-]{4,20})(?![\w-])/gi
 
 /** Returns the one-time codes that the links of a mail carry, without hyphens and in lower case. */
 const codesInLinks = (parts: readonly string[]): ReadonlySet<string> =>

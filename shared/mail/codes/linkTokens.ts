@@ -24,11 +24,12 @@ const RANDOM = /^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{13,32}$/
  * a code and no other number. If the long word is alone on its line, the words on the line above must name the code.
  * For a long word that is no part of a link's URL, the rule is stricter. It must follow a colon, and the words must
  * name a one-time code and not only a `code`.
+ * @param isAnnounced tells that the subject announces a one-time code. A long word alone on its line then needs no colon.
  */
 export function shownTokens(
   lines: readonly CodeLine[],
   at: number,
-  tokens: ReadonlySet<string>,
+  { tokens, isAnnounced }: { tokens: ReadonlySet<string>; isAnnounced: boolean },
 ): (Candidate & { isToken: true })[] {
   const { text } = lines[at]!
   return [...text.matchAll(SHOWN_TOKEN)]
@@ -42,7 +43,8 @@ export function shownTokens(
           )
       const last = named?.findLast(({ kind }) => kind !== 'access')
       if (last?.kind === 'certain' && /[:：] ?$/.test(text.slice(0, place.start))) return true
-      return tokens.has(place.value) && (last?.kind === 'certain' || last?.kind === 'code')
+      const isKnown = tokens.has(place.value) || (isAnnounced && standsAlone(text, place))
+      return isKnown && (last?.kind === 'certain' || last?.kind === 'code')
     })
     .map((place) => ({
       ...place,

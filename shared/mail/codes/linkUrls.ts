@@ -45,7 +45,7 @@ const NAMED_SECRET =
  * enough.
  */
 const SECRET =
-  /\/[A-Za-z0-9]{24,200}(?=[/?#]|$)|\/(?:confirm|verify|activate|reset|opt-?in|unsubscribe)\/[A-Za-z0-9]{12,200}(?=[/?#]|$)/i
+  /[?&;]\w{1,20}=(?=[a-f]{0,20}\d)[\da-f]{16,64}(?=[&;#]|$)|\/[A-Za-z0-9]{24,200}(?=[/?#]|$)|\/(?:confirm|verify|activate|reset|opt-?in|unsubscribe)\/[A-Za-z0-9]{12,200}(?=[/?#]|$)/i
 /** Tells whether a URL contains a secret. The URL of a help page never contains a secret. */
 export const hasSecret = (path: string): boolean => NAMED_TOKEN.test(path) || SECRET.test(path)
 

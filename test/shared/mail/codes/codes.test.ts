@@ -264,6 +264,15 @@ describe('the service finds one-time codes in a mail', () => {
     expect(found('Your verification code')).toEqual([])
     expect(found('Your code:')).toEqual([])
     expect(found('API key:')).toEqual([])
+    const below = `Copy the code below to confirm your identity.\n\n${code}\n\nBye`
+    expect(valuesOf(below, 'Your verification code')).toEqual([code])
+    expect(valuesOf(below, 'Your identity')).toEqual([])
+  })
+
+  test('a code in the parameter `nonce` of a link is found beside the link', () => {
+    const link = 'https://a.example/verify?email=zofia%40example.pl&nonce=31840'
+    const text = `Zweryfikuj nowy adres: ${link}\n\nMożesz też skopiować następujący kod do okna przeglądarki: 31840`
+    expect(valuesOf(text, 'Nowy adres e-mail')).toEqual(['31840'])
   })
 
   test('in Thai, Hebrew and Vietnamese, the word "your" may stand between a label and its code', () => {

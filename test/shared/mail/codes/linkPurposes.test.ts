@@ -301,6 +301,21 @@ test.each([
     `Abonementu varat atcelt jebkurā laikā, noklikšķinot šeit:\n\nhttps://a.example/a?token=${TOKEN}`,
     '',
   ],
+  [
+    'unsubscribe',
+    `Fil de commentaires :\n\nhttps://a.example/comments/mute/Ii4yLn:1tsQ8x:${TOKEN}`,
+    '',
+  ],
+  [
+    'reset',
+    `Til að núllstilla aðgangsorðin þín, farðu á https://a.example/users.php?ticket=${TOKEN}`,
+    '',
+  ],
+  [
+    'reset',
+    `Klik op onderstaande link.\n\nhttps://community.a.example/changepassword?u=318&c=${TOKEN}`,
+    '',
+  ],
   ['reset', `Lean ris a’ cheangal seo:\n\nhttps://a.example/lostpass?verify=${TOKEN}`, ''],
   [
     'reset',

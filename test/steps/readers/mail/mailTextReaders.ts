@@ -119,7 +119,8 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   ),
   mailReader('codes/linkTokens.ts shownTokens', 400, TEXT, (text) => {
     const line = new CodeLine(`code ${text} a1b2c3d4e5f6`)
-    return shownTokens([line], 0, new Set(['a1b2c3d4e5f6']))
+    const tokens = new Set(['a1b2c3d4e5f6'])
+    return shownTokens([line], 0, { tokens, isAnnounced: true })
   }),
   mailReader('codes/backupLists.ts listedCode', MAIL_MAX, TEXT, (text) => {
     const lines = text.split('\n', 400).map((line) => new CodeLine(line.slice(0, 400)))
