@@ -86,19 +86,15 @@ async function deliver(
   options: DirectOptions,
 ): Promise<void> {
   const to = envelopes.map((envelope) => envelope.to)
-  const found = await findMailHosts(domainOf(to[0]!), options)
+  const domain = domainOf(to[0]!)
+  const policy = (await options.findPolicy?.(domain)) ?? null
+  const found = await findMailHosts(domain, { ...options, policy })
   if (found.kind === 'none') return await report(allOf(to, 'failed', found.error))
   if (found.kind === 'unknown') return await report(allOf(to, 'deferred', found.error))
-  const policy = (await options.findPolicy?.(domainOf(to[0]!))) ?? null
-  const hosts =
-    policy?.mode === 'enforce'
-      ? found.hosts.filter(({ name }) => allowsHost(policy, name))
-      : found.hosts
-  if (hosts.length === 0) return await report(allOf(to, 'deferred', NO_HOST_OF_POLICY))
   const endsAtMs = performance.now() + (options.timeouts?.consignmentMs ?? CONSIGNMENT_MAX_MS)
   let left = envelopes
   let lastFailure: SmtpFailure | undefined
-  for (const host of hosts) {
+  for (const host of found.hosts) {
     // If a mail host ends an SMTP connection after some messages, the remaining messages are sent over a new
     // connection.
     for (;;) {
@@ -115,12 +111,6 @@ async function deliver(
   }
   await report(outcomesOfFailure(addresses(left), lastFailure!))
 }
-
-/**
- * If the MTA-STS policy of a domain names none of the domain's MX hosts, mail to this domain is deferred. The owner of
- * the domain may still correct the policy or the MX records (RFC 8461 §5).
- */
-const NO_HOST_OF_POLICY = '451 4.7.5 No mail exchanger of the domain is named by its MTA-STS policy'
 
 const addresses = (envelopes: readonly Envelope[]): string[] => envelopes.map(({ to }) => to)
 

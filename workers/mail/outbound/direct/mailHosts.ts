@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { isPublicAddress } from '../../../../shared/http/publicAddress.ts'
+import { allowsHost, type MtaStsPolicy } from '../../../../shared/mail/mtaSts.ts'
 import type { Dns } from '../../dns.ts'
 
 /** Describes one address of a host that accepts mail for a domain. */
@@ -46,24 +47,42 @@ const UNKNOWN: MailHosts = {
 }
 
 /**
+ * If the MTA-STS policy of a domain names none of the domain's MX hosts, mail to this domain is deferred. The owner of
+ * the domain may still correct the policy or the MX records (RFC 8461 §5).
+ */
+const NO_HOST_OF_POLICY: MailHosts = {
+  kind: 'unknown',
+  error: '451 4.7.5 No mail exchanger of the domain is named by its MTA-STS policy',
+}
+
+/**
  * Finds the mail hosts of a domain (RFC 5321 §5.1): the mail exchangers of the domain, ordered by preference. Mail
  * exchangers with equal preference come in random order. A domain without an MX record is its own mail host (implicit
- * MX). A domain with a null MX has no mail host (RFC 7505).
+ * MX). A domain with a null MX has no mail host (RFC 7505). If the domain has an MTA-STS policy of the mode `enforce`,
+ * only the mail exchangers that the policy names count.
  *
  * The owner of a domain chooses its mail hosts, and thereby the addresses to which this service connects. Therefore
  * mail is sent only to public addresses. Otherwise a tenant could reach the network of this machine by mail.
  */
 export async function findMailHosts(
   domain: string,
-  { dns, ownName, allowPrivate }: MailHostsOptions,
+  {
+    dns,
+    ownName,
+    allowPrivate,
+    policy = null,
+  }: MailHostsOptions & { policy?: MtaStsPolicy | null },
 ): Promise<MailHosts> {
   const exchangers = await dns.mx(domain).catch(() => null)
   if (exchangers === null) return UNKNOWN
   if (exchangers.length === 1 && isRoot(exchangers[0]!.exchange)) {
     return none('556 5.1.10 The domain accepts no mail (null MX)')
   }
-  const names = exchangers.length === 0 ? [domain] : inOrder(exchangers, ownName)
-  if (names.length === 0) return LEADS_HERE
+  const all = exchangers.length === 0 ? [domain] : inOrder(exchangers, ownName)
+  if (all.length === 0) return LEADS_HERE
+  // The limit counts only hosts that may get the mail. Other hosts could otherwise displace the host of the policy.
+  const allowed = policy?.mode === 'enforce' ? all.filter((name) => allowsHost(policy, name)) : all
+  const names = allowed.slice(0, EXCHANGERS_MAX)
   const answers = await Promise.allSettled(
     names.map(async (name) => ({ name, addresses: await addressesOf(dns, name) })),
   )
@@ -77,6 +96,7 @@ export async function findMailHosts(
   if (hosts.length > 0) return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
   // A mail exchanger whose DNS lookup failed may be the only one that accepts the mail, so its error is reported.
   if (found.length < names.length) return UNKNOWN
+  if (allowed.length < all.length) return NO_HOST_OF_POLICY
   if (found.some(({ addresses }) => addresses.length > 0)) {
     return none('550 5.4.4 The mail exchangers of the domain have no public address')
   }
@@ -105,7 +125,6 @@ function inOrder(exchangers: { priority: number; exchange: string }[], ownName: 
     .filter(({ priority }) => own === undefined || priority < own.priority)
     .map((exchanger) => ({ ...exchanger, lot: Math.random() }))
     .sort((a, b) => a.priority - b.priority || a.lot - b.lot)
-    .slice(0, EXCHANGERS_MAX)
     .map(({ exchange }) => plain(exchange))
 }
 

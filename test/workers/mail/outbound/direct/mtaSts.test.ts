@@ -28,6 +28,9 @@ const DOMAINS = [
   'kept',
   'broken',
   'none',
+  'moved',
+  'crowded',
+  'gone',
   'bytes0',
   'bytes1',
   'bytes2',
@@ -40,6 +43,8 @@ const hosts = [
   'mx.kept.test',
   'mx.broken.test',
   'mx.none.test',
+  'mx.moved.test',
+  'mx.crowded.test',
 ]
 const certificate = newCertificate(...hosts, ...DOMAINS.map((name) => `mta-sts.${name}.test`))
 /**
@@ -116,6 +121,34 @@ test('mail is deferred, and not sent, if the MTA-STS policy of the domain does n
   expect(await errorOf(messageId)).toContain(
     '4.7.5 No mail exchanger of the domain is named by its MTA-STS policy',
   )
+})
+
+test('mail is sent to the one mail host that the MTA-STS policy names, however many other mail exchangers are preferred', async () => {
+  const addresses = (net: number) => [2, 3, 4].map((n) => `127.0.${net}.${n}`)
+  Object.assign(zone.a, { 'old1.moved.test': addresses(1), 'old2.moved.test': addresses(2) })
+  zone.mx['moved.test'] = [
+    [10, 'old1.moved.test'],
+    [20, 'old2.moved.test'],
+    [30, 'mx.moved.test'],
+  ]
+  const others = Array.from({ length: 10 }, (_, n): [number, string] => [n, `old${n}.crowded.test`])
+  zone.mx['crowded.test'] = [...others, [30, 'mx.crowded.test']]
+  for (const name of ['moved', 'crowded']) {
+    policies[`mta-sts.${name}.test`] = policy('enforce', `mx.${name}.test`)
+    await untilStatus(agent, await send(name), 'sent')
+    expect(trusted.mails.at(-1)?.servername).toBe(`mx.${name}.test`)
+  }
+})
+
+test('mail is deferred if the only mail host that the MTA-STS policy of the domain names has no address', async () => {
+  policies['mta-sts.gone.test'] = policy('enforce', 'new.gone.test')
+  zone.mx['gone.test'] = [
+    [10, 'new.gone.test'],
+    [20, 'mx.gone.test'],
+  ]
+  const messageId = await send('gone')
+  expect(await errorOf(messageId)).toContain('4.7.5 No mail exchanger')
+  expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('deferred')
 })
 
 test('under an MTA-STS policy a mail host with a wrong certificate or without TLS gets no mail, not even in plain text', async () => {
