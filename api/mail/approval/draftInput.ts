@@ -87,9 +87,10 @@ const OF_ORIGINAL = ['to', 'cc', 'bcc', 'subject', 'unsubscribe'] as const
 
 /**
  * Checks each field of a draft against the rules for sending and replying. A draft may lack fields.
+ * @param given holds the fields that the caller sets now. The time of an older `sendAt` may have passed meanwhile.
  * @throws {ApiError} 400 for an invalid field of the draft.
  */
-export function checkDraft(content: Content): void {
+export function checkDraft(content: Content, given = content): void {
   const lists = (['to', 'cc', 'bcc'] as const).map((name) =>
     readMailboxes(name, content[name] ?? []),
   )
@@ -99,7 +100,7 @@ export function checkDraft(content: Content): void {
   readAttachments(content.attachments)
   readUnsubscribe(content.unsubscribe)
   readHeaders(content.headers, content.unsubscribe !== undefined)
-  readSendAt(content.sendAt)
+  readSendAt(given.sendAt === undefined ? undefined : content.sendAt)
   if (content.inReplyTo === undefined) {
     if (content.replyAll === undefined) return
     throw badRequest('replyAll must stand beside inReplyTo')

@@ -247,7 +247,7 @@ export async function editDraft(
     holding(services, projectId, draftId, () =>
       changeDraft(services.pool, { projectId, id: draftId }, (present) => {
         const content = changed(contentOf(present), change)
-        checkDraft(content)
+        checkDraft(content, change)
         return split(content)
       }),
     ),

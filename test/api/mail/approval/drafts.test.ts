@@ -99,6 +99,25 @@ test('the reply from a draft joins the thread when it is sent, and a draft may s
   expect((await agent.post(`${messagePath(body.messageId)}/cancel`)).status).toBe(200)
 })
 
+test('a draft whose time of sending has passed can still be changed, and can be sent after it loses that time', async () => {
+  const agent = await service.newAgent()
+  const sendAt = new Date(Date.now() + 1_000).toISOString()
+  const { draftId } = await create(agent, {
+    to: ['a@example.com'],
+    subject: 's',
+    text: 't',
+    sendAt,
+  })
+  const path = `${DRAFTS}/${draftId}`
+  await Bun.sleep(Date.parse(sendAt) - Date.now() + 10)
+  const { status, body } = await agent.patch(path, { text: 'new' })
+  expect([status, body.text, body.sendAt]).toEqual([200, 'new', sendAt])
+  expect((await agent.patch(path, { sendAt })).body.message).toStartWith('sendAt must lie in')
+  expect((await send(agent, draftId)).body.message).toStartWith('sendAt must lie in the future')
+  expect((await agent.patch(path, { sendAt, remove: ['sendAt'] })).status).toBe(200)
+  expect((await send(agent, draftId)).status).toBe(201)
+})
+
 test('if a draft cannot be sent, the service keeps the draft', async () => {
   const agent = await service.newAgent()
   const to = Array.from({ length: 21 }, (_, n) => `a${n}@example.com`)
