@@ -276,9 +276,16 @@ const keyOfDraft = (id: string) => ({
   requestHash: requestHash(['draft', id]),
 })
 
-/** Returns the stored response to the call that sent the draft. Returns `null` if the draft was not sent. */
-export const findDraftAnswer = (services: Services, projectId: string, draftId: string) =>
-  findAnswer<RepliedAnswer>(services, projectId, keyOfDraft(draftId))
+/**
+ * Returns the stored response to the call that sent the draft. Returns `null` if the draft was not sent. The stored
+ * response holds no text, so the text comes from the message. A deleted message has no text any more.
+ */
+export async function findDraftAnswer(services: Services, projectId: string, draftId: string) {
+  const answer = await findAnswer<RepliedAnswer>(services, projectId, keyOfDraft(draftId))
+  if (answer === null || services.config.answers !== 'full') return answer
+  const message = await findMessage(services.pool, projectId, answer.messageId)
+  return { ...answer, ...(message === null ? {} : textIfFull(services, message)) }
+}
 
 type Answered<Answer> = Answer &
   Partial<RefusedRecipients & Waiting> &

@@ -118,6 +118,26 @@ test('a draft whose time of sending has passed can still be changed, and can be 
   expect((await send(agent, draftId)).status).toBe(201)
 })
 
+test('with the setting ANSWERS=full, a repeated call to send a draft gets the whole first answer', async () => {
+  await using full = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { ANSWERS: 'full' },
+  })
+  const agent = await full.newAgent()
+  const { draftId } = await create(agent, { to: ['a@example.com'], subject: 's', text: 'Hello' })
+  const { body: sent } = await send(agent, draftId)
+  expect(sent).toMatchObject({ text: 'Hello', extractedText: 'Hello' })
+  expect((await send(agent, draftId)).body).toEqual(sent)
+  const reply = await create(agent, { inReplyTo: sent.messageId, text: 'Well?' })
+  const { body: replied } = await send(agent, reply.draftId)
+  expect(replied).toMatchObject({ text: 'Well?', extractedText: 'Well?' })
+  expect((await send(agent, reply.draftId)).body).toEqual(replied)
+  expect((await agent.delete(messagePath(sent.messageId))).status).toBe(204)
+  const { text: _, extractedText: __, ...rest } = sent
+  expect((await send(agent, draftId)).body).toEqual(rest)
+})
+
 test('if a draft cannot be sent, the service keeps the draft', async () => {
   const agent = await service.newAgent()
   const to = Array.from({ length: 21 }, (_, n) => `a${n}@example.com`)
