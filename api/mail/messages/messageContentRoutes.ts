@@ -6,7 +6,7 @@ import {
   findRawSize,
   type StoredAttachment,
 } from '../../../sql/mail/messages/attachments.ts'
-import { composedMail } from '../../../sql/mail/outbound/composedMails.ts'
+import { composedMail, composeOutbound } from '../../../sql/mail/outbound/composedMails.ts'
 import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
 import { ApiError, notFound, originalGone } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
@@ -25,12 +25,17 @@ const BYTES = 'application/octet-stream'
 export function messageContentRoutes(services: Services) {
   const { pool, blobs, answers } = services
   /**
-   * Composes and stores the bytes of an outbound mail before the first delivery attempt. Each delivery attempt then
-   * sends these bytes.
+   * Composes the bytes of an outbound mail before the first delivery attempt. The function stores the bytes, and each
+   * delivery attempt then sends them. It does not store the bytes of a scheduled mail, because that mail leaves with
+   * the settings of its time.
    */
   const composeNow = async (projectId: string, messageId: string) => {
     const mail = await findOutboundContent(pool, projectId, messageId)
-    return mail === null ? null : ((await composedMail(services, mail))?.bytes ?? null)
+    if (mail === null) return null
+    const isOpen = mail.isScheduled && mail.rawId === null && !mail.isRawExpired
+    return isOpen
+      ? await composeOutbound(services, mail)
+      : ((await composedMail(services, mail))?.bytes ?? null)
   }
   return new Elysia()
     .get(

@@ -195,8 +195,8 @@ export async function findRawSize(
 
 /**
  * Finds the raw mail of a message. The result `'not composed'` means that the outbound mail has no raw mail yet,
- * because no attempt to send or read it has begun. The result `'expired'` means that the raw mail was removed because
- * of its age. Null means that the project has no such message.
+ * because nothing has fixed its bytes. The result `'expired'` means that the raw mail was removed because of its age.
+ * Null means that the project has no such message.
  */
 export async function findRaw(
   db: Queryable,

@@ -135,23 +135,24 @@ const contentOf = (row: ContentRow): OutboundContent => ({
 })
 
 /**
- * Returns the content of a project's outbound mail. @returns null if the project has no outbound mail with the
- * Message-ID.
+ * Returns the content of a project's outbound mail. The field `isScheduled` tells whether the mail waits for its time,
+ * and no delivery attempt has begun. @returns null if the project has no outbound mail with the Message-ID.
  */
 export async function findOutboundContent(
   db: Queryable,
   projectId: string,
   messageId: string,
-): Promise<OutboundContent | null> {
-  const { rows } = await db.query<ContentRow>({
+): Promise<(OutboundContent & { isScheduled: boolean }) | null> {
+  const { rows } = await db.query<ContentRow & { is_scheduled: boolean }>({
     name: 'find-outbound-content',
     text: `
-      select ${CONTENT}
+      select ${CONTENT}, m.delivery_status = 'scheduled' as is_scheduled
       from messages m join outbound_mails o on o.message_row = m.row join projects p on p.id = m.project_id
       where m.project_id = $1 and m.message_id_hash = $2 and p.deleted_at is null`,
     values: [projectId, messageIdHash(messageId)],
   })
-  return rows[0] === undefined ? null : contentOf(rows[0])
+  const row = rows[0]
+  return row === undefined ? null : { ...contentOf(row), isScheduled: row.is_scheduled }
 }
 
 /** Writes a query for the mail domains of this service that meet a condition and belong to a recipient. */

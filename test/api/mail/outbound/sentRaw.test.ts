@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail, sunkAt } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { messagePath, startTestService, type TestService } from '../../../support/service.ts'
+
+const FILE = { filename: 'a.txt', contentType: 'text/plain', content: btoa('hello') }
 
 let sink: Sink
 let service: TestService
@@ -46,4 +50,46 @@ test('the original of a sent message can be read before the first delivery attem
   const raw = await first.text()
   expect(raw).toContain(`Message-ID: ${messageId}`)
   expect(await (await read(agent.key)).text()).toBe(raw)
+})
+
+test('a scheduled mail leaves with the settings of its time, even if its original is read before', async () => {
+  const agent = await service.newAgent()
+  const sendAt = new Date(Date.now() + 2_500).toISOString()
+  const { messageId } = await sendMail(agent, { sendAt, attachments: [FILE] })
+  const project = `/v0/platform/projects/${agent.project.id}`
+  const read = async () => {
+    const answer = await fetch(`${service.url}${messagePath(messageId)}/raw`, {
+      headers: { authorization: `Bearer ${agent.key}` },
+    })
+    expect(answer.status).toBe(200)
+    return Buffer.from(await answer.arrayBuffer()).toString('latin1')
+  }
+  await service.platform.patch(project, { displayName: 'Old Name' })
+  const before = await read()
+  expect(before).toContain('Old Name')
+  expect(before).toContain(FILE.content)
+  await service.platform.patch(project, { displayName: 'New Name' })
+  expect(await read()).toContain('New Name')
+  const { raw } = await sunkAt(sink, messageId)
+  expect(raw).toContain('New Name')
+  expect(await read()).toBe(raw)
+})
+
+test('the bytes of a scheduled mail that the owner approved stay the same, even if the settings change', async () => {
+  const agent = await heldAgent(service)
+  const sendAt = new Date(Date.now() + 3_000).toISOString()
+  const { messageId } = await sendMail(agent, { sendAt })
+  const held = await requestOf(service, agent, messageId)
+  const { status } = await service.platform.post(`${heldPath(agent, held.approvalId)}/approve`, {
+    sha256: held.sha256,
+  })
+  expect(status).toBe(200)
+  const name = { displayName: 'New Name' }
+  await service.platform.patch(`/v0/platform/projects/${agent.project.id}`, name)
+  const answer = await fetch(`${service.url}${messagePath(messageId)}/raw`, {
+    headers: { authorization: `Bearer ${agent.key}` },
+  })
+  const shown = Buffer.from(await answer.arrayBuffer())
+  expect(createHash('sha256').update(shown).digest('hex')).toBe(held.sha256)
+  expect((await sunkAt(sink, messageId)).raw).toBe(shown.toString('latin1'))
 })
