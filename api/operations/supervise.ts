@@ -30,7 +30,7 @@ const STEADY_MS = 5_000
  * Starts a part of the service, and starts the part again when the part ends. The log gets one line when the part ends,
  * one line for the first failed restart, and one line when the part runs again.
  * @throws {ConfigError} if the part of the service refuses its settings.
- * @throws the error of the last attempt to start the part for the first time.
+ * @throws the error of the last attempt, if the part never starts.
  */
 export async function supervise(
   name: string,

@@ -80,8 +80,9 @@ export async function mcpExchange({
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const method = init.method ?? 'GET'
-    // The MCP client itself follows redirects within the server. The code refuses a redirected request, because the
-    // limits of the mandate and of the credential allow only the address that the buyer named.
+    // The MCP client library follows redirects to the same host by itself. Therefore this code refuses each request that
+    // results from a redirect. The limits of the mandate and of the credential allow only the address that the buyer
+    // named.
     if (String(url) !== address) throw new Error('a request to another address is not sent')
     // The MCP client's GET request for server-sent events gets the status 405, because an open event stream would
     // occupy a worker.
@@ -176,7 +177,7 @@ async function connectIn(mode: Mode, { url, headers = {}, fetch, restMs }: Conne
 
 const Result = z.looseObject({})
 
-/** Tells whether a server that refuses `initialize` may support the first revision of MCP without sessions. */
+/** Tells whether a server that refuses `initialize` may support the MCP revision that was the first to have no sessions. */
 const mayBeModern = (error: unknown): boolean =>
   error instanceof ProtocolError ||
   (error instanceof SdkHttpError && [400, 404].includes(error.status))

@@ -30,8 +30,7 @@ import { plainAnswer } from './plainAnswer.ts'
 const TIMEOUT_MS = 30_000
 
 /**
- * Sets the minimum length of a secret that is searched in the hexadecimal texts of a seller. A shorter secret may stand
- * in an honest address by chance.
+ * Sets the minimum length of a secret that the service searches for in the hexadecimal texts of a seller. An address may contain a shorter secret by chance.
  */
 const SEARCHED_MIN_LENGTH = 8
 

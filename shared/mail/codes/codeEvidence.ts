@@ -104,8 +104,7 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   if (![subject, ...lines].some((line) => line.has('certain') || namesPurpose(line.text))) {
     evidence.push(NO_PURPOSE)
   }
-  // The mails of shops, issue trackers and machines contain many numbers that are no codes. Therefore several lines
-  // with words for such numbers are evidence against a code.
+  // The mails of shops, issue trackers and machines contain many numbers that are no codes. Therefore, several lines with words such as "order number" are evidence against a code.
   const others = lines.filter((line) => line.has('other')).length
   if (others >= 2) evidence.push(others >= 5 ? 'mail:manyOthers' : 'mail:someOthers')
   if (lines.length <= SHORT_LINES) evidence.push(SHORT_MAIL)

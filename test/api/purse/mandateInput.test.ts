@@ -140,7 +140,7 @@ describe('the service accepts only valid hosts, resources and payees in a mandat
     ).toEqual(inside)
   })
 
-  test('a mandate (spending limit) stores payee addresses in lower case, or allows any address', () => {
+  test('a mandate (spending limit) stores its payee addresses in lower case, and a mandate without addresses allows every payee', () => {
     expect(read({ payees: [`0x${'A'.repeat(40)}`] }).payees).toEqual([`0x${'a'.repeat(40)}`])
     expect(read({ payees: null }).payees).toBeNull()
     for (const payee of [`0x${'a'.repeat(39)}`, 'a'.repeat(40), `0x${'g'.repeat(40)}`]) {

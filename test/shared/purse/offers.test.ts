@@ -41,7 +41,7 @@ function reasonOf(changes: object, more: object = {}) {
   return chosen.ok ? null : chosen.reason
 }
 
-/** Returns the offer that the purse (wallet) accepts from several offers with the given changes. */
+/** Returns the offer that the purse (wallet) accepts, if each given change makes one offer out of a valid offer. */
 function offerOf(entries: object[], more: object = {}) {
   const chosen = choose(entries, more)
   if (!chosen.ok) throw new Error(`refused: ${chosen.reason}`)

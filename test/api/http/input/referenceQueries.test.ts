@@ -70,7 +70,7 @@ test('the calendar answers a reference client that names no period', async () =>
   expect(await ask('/v0/calendar', {})).toMatchObject({ status: 200, body: { count: 0 } })
 })
 
-test('the calendar takes the three parameters of the reference clients together', async () => {
+test('the calendar accepts a request with all three query parameters of the reference clients', async () => {
   const period = { from: '2026-01-01', to: '2026-12-31T00:00:00Z' }
   const { status, body } = await ask('/v0/calendar', { limit, ...period })
   expect([status, body]).toEqual([200, { events: [], count: 0 }])

@@ -77,7 +77,7 @@ test('the API lists each mail that waits for approval once, in pages, and the la
   expect([typeof first.nextPageToken, second.nextPageToken]).toEqual(['string', undefined])
 })
 
-test('the service stores a mail that waits for approval unchanged, and after the approval sends exactly these bytes once', async () => {
+test('the service stores the bytes of a mail that waits for approval, and sends exactly these bytes once after the approval', async () => {
   const agent = await heldAgent(service)
   const mail = {
     to: ['Ada <ada@example.com>'],

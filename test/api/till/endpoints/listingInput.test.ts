@@ -75,7 +75,7 @@ describe('a request changes the metadata for the public list if it contains one 
   })
 })
 
-describe('the service stores the metadata for the public list that a request gives, and refuses invalid metadata', () => {
+describe('the service stores the metadata of an endpoint for the public list of endpoints, and refuses invalid metadata', () => {
   test('if a request has no metadata for the public list, the stored metadata do not change', () => {
     expect(read({})).toEqual({})
     expect(read({ discoverable: true })).toEqual({})

@@ -379,7 +379,7 @@ test('the service checks only ten DKIM signatures of a mail, beginning with the 
   expect(first.keys).toHaveLength(10)
 })
 
-test('the checked DKIM signatures of a mail hash at most 16 MB together, but one signature is always checked', async () => {
+test('to check the DKIM signatures of a mail, the service hashes at most 16 MB in all, but it always checks one signature', async () => {
   const keysOf = async (megabytes: number) => {
     const body = `${'x'.repeat(998)}\r\n`.repeat(megabytes * 1_000)
     const { keys, dkim } = await authenticated(await withSignatures(20, { body }))
