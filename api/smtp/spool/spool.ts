@@ -37,8 +37,8 @@ const ROOM_MS = 100
 const FILE = 'spool.sqlite'
 
 /**
- * Sets how many accepted mails the spool writes with one fsync. Only one fsync runs at a time. The next fsync writes
- * all mails that arrive meanwhile.
+ * Sets how many accepted mails the spool writes at most with one fsync. Only one fsync runs at a time, so mails that
+ * arrive meanwhile wait for the next one.
  */
 const ACCEPTING = {
   batchMax: 1_000,

@@ -78,8 +78,8 @@ export type Invite = {
 }
 
 /**
- * Holds an event with its calendar source, from which the service computes later instances. A null `source` means that
- * the event does not recur.
+ * Holds an event with its iCalendar text (`source`), from which the service computes later instances. A null `source`
+ * means that the event does not recur.
  */
 export type PlacedInvite = Invite & { source: string | null }
 

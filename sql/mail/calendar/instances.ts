@@ -118,8 +118,8 @@ export async function takeExpansion(
 }
 
 /**
- * Returns the earliest time at which another job run may take over an event from a run that has died. Null means that
- * no run has taken an event of the project.
+ * Returns the earliest time at which the claim of a job run on an event of the project ends. Another run may then take
+ * the event over. Null means that no run holds a claim on an event of the project.
  */
 export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>({
