@@ -1,42 +1,29 @@
 import type { InviteEffect } from '../../../shared/events/events.ts'
 import { addressKey } from '../../../shared/mail/address.ts'
-import {
-  ATTENDEES_MAX,
-  type Attendee,
-  type AttendeeState,
-  type CalendarTime,
-  type Invite,
-  type PlacedInvite,
-  type ReadInvite,
+import type {
+  AttendeeState,
+  CalendarTime,
+  Invite,
+  ReadInvite,
 } from '../../../shared/mail/calendar/invite.ts'
 import { effectOf, type Revision } from '../../../shared/mail/calendar/precedence.ts'
 import { localOf } from '../../../shared/mail/calendar/zones.ts'
-import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
 import type { Client, Queryable } from '../../db.ts'
+import { answerOf, forgetAnswers, forgetFormerAnswers } from './attendeeAnswers.ts'
 import { placeInstances } from './instances.ts'
+import {
+  findEvent,
+  type Given,
+  type InvitingMessage,
+  isFrom,
+  type KnownEvent,
+  type Place,
+  WHOLE,
+} from './knownEvents.ts'
 import { uidHash } from './uidHash.ts'
-
-/** Describes a message that contains invites. */
-export type InvitingMessage = {
-  row: string
-  projectId: string
-  direction: 'received' | 'sent'
-  from: string[]
-  inboxAddress: string
-  authentication: Authentication | null
-}
 
 /** Describes an invite, together with the change that it made in the calendar. */
 export type AppliedInvite = Invite & { effect: InviteEffect }
-
-type Given = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }
-type Place = Omit<Given, 'invite'> & {
-  invite: PlacedInvite
-  /** Tells whether the calendar file itself states the times of the event. */
-  isTimed: boolean
-}
-
-const WHOLE = '-infinity'
 
 /**
  * Applies the invites of a message to the calendar of its project, in the caller's transaction. An invite changes
@@ -121,39 +108,6 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
   }
 }
 
-/** Tells whether a message has only one sender, and this sender is proven and has the given address. */
-function isFrom({ direction, from, authentication }: InvitingMessage, address: string): boolean {
-  if (direction === 'sent') return true
-  const isVouched = authentication?.internal === true || authentication?.aligned === true
-  return isVouched && from.length === 1 && addressKey(from[0]!) === addressKey(address)
-}
-
-type KnownEvent = Revision & {
-  row: string
-  isProven: boolean
-  isOwn: boolean
-  status: Invite['status']
-  answer: AttendeeState
-  invite: Invite
-}
-
-async function findEvent(
-  db: Queryable,
-  { message: { projectId }, uid }: Given,
-  { organizer, instance }: { organizer: string; instance: string },
-): Promise<KnownEvent | null> {
-  const { rows } = await db.query<Omit<KnownEvent, 'stampMs'> & { stamp: Date }>({
-    name: 'find-calendar-event',
-    text: `select row, sequence, stamp, is_proven as "isProven", is_own as "isOwn", status, answer, invite
-           from calendar_events where project_id = $1 and uid_hash = $2 and organizer = $3 and instance = $4::timestamptz`,
-    values: [projectId, uid, organizer, instance],
-  })
-  const [row] = rows
-  if (row === undefined) return null
-  const { stamp, ...event } = row
-  return { ...event, stampMs: stamp.getTime() }
-}
-
 /**
  * Applies a meeting request or a cancellation to the calendar. The message describes the whole event as the organizer
  * wants it.
@@ -181,8 +135,10 @@ async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
     const isMoved = known !== null && !isSameTime(known.invite, invite)
     if (isMoved) await forgetChangedInstances(db, place, { organizer, row })
     if (isCancellation) rows.push(...(await cancelInstances(db, place, organizer)))
-    else await forgetFormerAnswers(db, row, invite)
+  } else if (isMovedInstance(known, invite)) {
+    await forgetAnswers(db, series === null ? [row] : [row, series.row], instance)
   }
+  if (!isCancellation) await forgetFormerAnswers(db, row, invite)
   await placeInstances(db, rows)
   return isCancellation ? 'cancelled' : effect
 }
@@ -216,6 +172,10 @@ const isSameTime = (a: Invite, b: Invite): boolean =>
   a.start.at === b.start.at &&
   a.end.at === b.end.at &&
   (a.recurrence?.rule ?? null) === (b.recurrence?.rule ?? null)
+
+/** Tells whether an invite moves an instance of a series away from the time that its attendees know. */
+const isMovedInstance = (known: KnownEvent | null, invite: Invite): boolean =>
+  known === null ? invite.recurrenceId !== invite.start.at : !isSameTime(known.invite, invite)
 
 async function storeEvent(
   db: Queryable,
@@ -284,29 +244,7 @@ async function forgetChangedInstances(
            and instance > '-infinity' and sequence < $4`,
     values: [projectId, uid, organizer, invite.sequence],
   })
-  await db.query({
-    name: 'forget-answers',
-    text: 'delete from calendar_answers where event_row = $1',
-    values: [row],
-  })
-}
-
-/**
- * Limits how many former attendees of an event keep their answers. The organizer may invite them again. Without the
- * limit, updates with ever new attendees would store more and more answers.
- */
-const FORMER_MAX = ATTENDEES_MAX
-
-/** Deletes the oldest answers of attendees who are no longer invited to an event. */
-async function forgetFormerAnswers(db: Queryable, row: string, { attendees }: Invite) {
-  await db.query({
-    name: 'forget-former-answers',
-    text: `
-      delete from calendar_answers where event_row = $1 and address in (
-        select address from calendar_answers where event_row = $1 and address <> all ($2::text[])
-        group by address order by max(stamp) desc offset ${FORMER_MAX})`,
-    values: [row, attendees.map(({ address }) => addressKey(address))],
-  })
+  await forgetAnswers(db, [row], null)
 }
 
 async function cancelInstances(
@@ -357,43 +295,3 @@ async function ownAnswer(db: Queryable, { message, invite, uid, instance, isTime
   )
   return rows.length === 0 ? ('outdated' as const) : ('answered' as const)
 }
-
-/**
- * Records an attendee's answer to a calendar event that this project organizes. The answer counts only if the mail is
- * proven to come from the attendee.
- */
-async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
-  const { message, invite, instance, isTimed } = place
-  const [attendee] = invite.attendees
-  const organizer = addressKey(message.inboxAddress)
-  const event = await findEvent(db, place, { organizer, instance: WHOLE })
-  if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
-  if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // An attendee may answer an earlier version of the calendar event. This answer counts only if the earlier version had
-  // the same start.
-  const isAboutTime = isTimed && isSameStart(event.invite, invite)
-  if (invite.sequence < event.sequence && !isAboutTime) return 'outdated'
-  const { rowCount } = await db.query({
-    name: 'store-answer',
-    text: `
-      insert into calendar_answers as a (event_row, instance, address, state, stamp, comment)
-      values ($1, $2::timestamptz, $3, $4, $5, $6)
-      on conflict (event_row, instance, address) do update
-        set state = excluded.state, stamp = excluded.stamp, comment = excluded.comment where a.stamp < excluded.stamp`,
-    values: [
-      event.row,
-      instance,
-      addressKey(attendee.address),
-      attendee.state,
-      invite.stamp,
-      invite.comment,
-    ],
-  })
-  return rowCount === 1 ? 'answered' : 'outdated'
-}
-
-const isSameStart = (event: Invite, answer: Invite): boolean =>
-  event.start.at === (answer.recurrenceId ?? answer.start.at)
-
-const isInvited = ({ attendees }: Invite, { address }: Attendee): boolean =>
-  attendees.some((one) => addressKey(one.address) === addressKey(address))

@@ -121,7 +121,7 @@ type Instance = Pick<CalendarItem, 'eventRow' | 'invite' | 'startsAt'>
 
 /**
  * Finds the present attendees' answers to instances of events. An answer to a single instance takes precedence over an
- * answer to the whole series. The query returns neither comments nor answers of removed attendees. If it returned them,
+ * answer to the whole series. An answer to the series does not count for an instance that has another time. The query returns neither comments nor answers of removed attendees. If it returned them,
  * one page of a hostile series would have 150 MB.
  */
 async function findAnswers<Item extends Instance>(
@@ -139,10 +139,15 @@ async function findAnswers<Item extends Instance>(
       select i.n::int - 1 as item, array_agg(w.n::int - 1 order by w.n) as asked, array_agg(a.state order by w.n) as states
       from unnest($1::bigint[], $2::timestamptz[]) with ordinality i (event_row, starts_at, n)
       join unnest($3::bigint[], $4::text[]) with ordinality w (event_row, address, n) on w.event_row = i.event_row
+      join calendar_events e on e.row = i.event_row
+      left join calendar_events s on e.instance > '-infinity' and s.project_id = e.project_id
+        and s.uid_hash = e.uid_hash and s.organizer = e.organizer and s.instance = '-infinity'
       cross join lateral (
         select state from calendar_answers
-        where event_row = w.event_row and address = w.address and instance in ('-infinity', i.starts_at)
-        order by instance desc limit 1) a
+        where event_row in (e.row, s.row) and address = w.address and instance in (
+          case when e.instance in ('-infinity', i.starts_at) then '-infinity'::timestamptz end,
+          case when e.instance = '-infinity' then i.starts_at else e.instance end)
+        order by instance desc, stamp desc limit 1) a
       group by i.n`,
     values: [
       items.map(({ eventRow }) => eventRow),

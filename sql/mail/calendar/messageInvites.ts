@@ -1,7 +1,8 @@
 import type { ReadInvite } from '../../../shared/mail/calendar/invite.ts'
 import { INVITES_MAX } from '../../../shared/mail/calendar/invite.ts'
 import type { Client } from '../../db.ts'
-import { type AppliedInvite, applyInvites, type InvitingMessage } from './applyInvites.ts'
+import { type AppliedInvite, applyInvites } from './applyInvites.ts'
+import type { InvitingMessage } from './knownEvents.ts'
 
 /**
  * Returns a text that is equal for two copies of one invite in a message. Mail programs send the same event both as a

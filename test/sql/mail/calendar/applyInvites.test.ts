@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { INVITES_MAX, type ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
 import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
 import { transaction } from '../../../../sql/db.ts'
-import { applyInvites, type InvitingMessage } from '../../../../sql/mail/calendar/applyInvites.ts'
+import { applyInvites } from '../../../../sql/mail/calendar/applyInvites.ts'
+import type { InvitingMessage } from '../../../../sql/mail/calendar/knownEvents.ts'
 import { recordInvites } from '../../../../sql/mail/calendar/messageInvites.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newSent } from '../../../support/mail/mailRows.ts'
@@ -404,7 +405,11 @@ describe('the answer of an attendee counts only if the attendee is authenticated
     expect(await send(invite(OWN))).toBe('new')
     expect(await events()).toMatchObject([{ is_own: true, answer: 'accepted' }])
     expect(await take(reply({ comment: 'Yes' }), FROM)).toBe('answered')
-    expect(await take(reply({ attendees: guest('declined') }), FROM)).toBe('outdated')
+    // Two answers of one second have the same DTSTAMP.
+    expect(await take(reply({ attendees: guest('tentative') }), FROM)).toBe('answered')
+    expect(await answers()).toMatchObject([{ state: 'tentative' }])
+    const earlier = '2030-12-31T23:59:59.000Z'
+    expect(await take(reply({ stamp: earlier }), FROM)).toBe('outdated')
     const stamp = '2031-01-02T00:00:00.000Z'
     expect(await take(reply({ attendees: guest('declined'), comment: 'No', stamp }), FROM)).toBe(
       'answered',
