@@ -39,6 +39,7 @@ import {
   SUMMARY_MAX_LENGTH,
   UID_MAX_LENGTH,
 } from './invite.ts'
+import { addressOfMailto } from './mailto.ts'
 import { meetingLink } from './meetingLink.ts'
 import { FLOATING } from './zones.ts'
 
@@ -267,7 +268,7 @@ const ADDRESS_MAX_LENGTH = 320
 function personOf(property: ICAL.Property | null): Person | null {
   if (property === null) return null
   const value = String(property.getFirstValue() ?? '')
-  const mailto = /^mailto:([^?]+)/i.exec(value.trim())?.[1] ?? parameter(property, 'email')
+  const mailto = addressOfMailto(value.trim()) ?? parameter(property, 'email')
   const given = mailto.trim()
   if (!/^\S+@\S+$/.test(given) || given.length > ADDRESS_MAX_LENGTH) return null
   const address = clean(given, ADDRESS_MAX_LENGTH)

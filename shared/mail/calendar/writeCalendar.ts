@@ -2,6 +2,7 @@
 import ICAL from 'ical.js'
 import { tzlib_get_ical_block, tzlib_get_timezones } from 'timezones-ical-library'
 import type { AttendeeState, CalendarTime, Person, Role } from './invite.ts'
+import { mailtoOf } from './mailto.ts'
 
 /**
  * Describes a time in a written calendar file. For an event of whole days, `local` is a date without a time. If `zone`
@@ -153,7 +154,7 @@ function described(event: Described): ICAL.Component {
 
 function person(kind: 'organizer' | 'attendee', { address, name }: Person): ICAL.Property {
   const property = new ICAL.Property(kind)
-  property.setValue(`mailto:${lineText(address)}`)
+  property.setValue(mailtoOf(lineText(address)))
   // Double quotes in a person's name become single quotes, because a parameter must not hold double quotes (RFC 5545
   // §3.2).
   if (name !== null) property.setParameter('cn', plainText(name).replaceAll('"', "'"))

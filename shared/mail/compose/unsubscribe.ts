@@ -1,4 +1,5 @@
 import { parseAddress } from '../address.ts'
+import { mailtoOf } from '../calendar/mailto.ts'
 
 /** Holds the ways to unsubscribe from a mailing list: a URL, a mail address, or both. */
 export type Unsubscribe = {
@@ -37,9 +38,7 @@ export const parseUnsubscribeMailto = (text: string): string | null => parseAddr
 export function unsubscribeFields({ url, mailto }: Unsubscribe): string {
   const places = [
     ...(url === null ? [] : [`<${url}>`]),
-    ...(mailto === null
-      ? []
-      : [`<mailto:${encodeURI(mailto).replace(/[?&#]/g, encodeURIComponent)}>`]),
+    ...(mailto === null ? [] : [`<${mailtoOf(mailto)}>`]),
   ]
   if (places.length === 0) return ''
   const oneClick = url === null ? '' : 'List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n'

@@ -152,3 +152,11 @@ test('a guest who is invited to only one instance of a series can answer for thi
   const changed = (await calendar(host!)).find(({ attendees }: any) => attendees.length === 2)
   expect(changed.attendees.map(({ state }: any) => state)).toEqual(['needs-action', 'accepted'])
 })
+
+test('the invitation of an attendee whose address has a question mark or a percent sign can be read', async () => {
+  const host = await service.newAgent()
+  const to = ['what?now@example.com', 'a%41b@example.com']
+  await sendMail(host, { to, event: EVENT })
+  const [event] = await untilCalendar(host, 'the event', ({ length }) => length === 1)
+  expect(event.attendees.map(({ address }: any) => address)).toEqual(to)
+})

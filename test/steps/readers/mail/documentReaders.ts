@@ -4,6 +4,7 @@
  */
 import { mendLines } from '../../../../shared/mail/calendar/contentLines.ts'
 import { CALENDAR_MAX_CHARS } from '../../../../shared/mail/calendar/invite.ts'
+import { addressOfMailto } from '../../../../shared/mail/calendar/mailto.ts'
 import { isRule } from '../../../../shared/mail/calendar/writeCalendar.ts'
 import { ianaName } from '../../../../shared/mail/calendar/zones.ts'
 import { readCsv } from '../../../../shared/mail/documents/csvText.ts'
@@ -87,6 +88,9 @@ export const DOCUMENT_READERS: readonly Reader[] = [
   mailReader('documents/ink.ts colourOf', ATTRIBUTE_MAX, TEXT, (text) => colourOf(text)),
   mailReader('calendar/contentLines.ts mendLines', CALENDAR_MAX_CHARS, CALENDAR, (text) =>
     mendLines(text),
+  ),
+  mailReader('calendar/mailto.ts addressOfMailto', CALENDAR_MAX_CHARS, TEXT, (text) =>
+    addressOfMailto(`mailto:${text}`),
   ),
   mailReader('calendar/zones.ts ianaName', ATTRIBUTE_MAX, TEXT, (text) => ianaName(text)),
   mailReader('calendar/writeCalendar.ts isRule', ATTRIBUTE_MAX, RULE, (text) =>
