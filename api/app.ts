@@ -7,7 +7,6 @@ import { within } from '../shared/process/workContext.ts'
 import { ORGANIZATION } from '../sql/account/audit.ts'
 import { logUnclosed, openEntry, settingActionOf, subjectOf } from './account/changeEntries.ts'
 import { logRoutes } from './account/logRoutes.ts'
-import { platformActor } from './account/platformActor.ts'
 import { projectRoutes } from './account/projectRoutes.ts'
 import { whoamiRoutes } from './account/whoamiRoutes.ts'
 import { admitConsole } from './console/admit.ts'
@@ -350,14 +349,11 @@ async function passGate(
   if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
   const action = settingActionOf(match.route)
   if (action === null) return { request }
-  const subject = subjectOf(match.route, url.pathname)
-  const entry = { action, subject }
-  return { request, answered: await openEntry(services.pool, settingActor(request), entry) }
+  const { projectId, keyPrefix } = identityOf(request)
+  const actor = { projectId: projectId ?? ORGANIZATION, keyPrefix, requestId: state.requestId }
+  const entry = { action, subject: subjectOf(match.route, url.pathname) }
+  return { request, answered: await openEntry(services.pool, actor, entry) }
 }
-
-/** Returns the name under which the audit log records a change of a setting by a project key or a platform key. */
-const settingActor = (request: Request) =>
-  platformActor(request, identityOf(request).projectId ?? ORGANIZATION)
 
 /**
  * Returns the HTTP response to an error that a handler threw. The object `state` keeps the error for the log line of

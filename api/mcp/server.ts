@@ -129,8 +129,8 @@ export async function callTool(
     if (growing?.add(size, !tool.hints.readOnlyHint) === false) {
       const message = 'The results of this batch are too large together: send this call alone'
       error = new ApiError(413, 'payload_too_large', message)
-      // The code leaves out the tool's own advice, because the advice is about one content that is too large, whereas
-      // here the results of the whole batch are too large.
+      // The tool's own advice is about one content that is too large. Here the results of the whole batch are too large,
+      // so the error leaves this advice out.
       return failure({ ...tool, fixes: {} }, error, connection.naming)
     }
     return result

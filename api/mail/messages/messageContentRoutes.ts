@@ -32,10 +32,9 @@ export function messageContentRoutes(services: Services) {
   const composeNow = async (projectId: string, messageId: string) => {
     const mail = await findOutboundContent(pool, projectId, messageId)
     if (mail === null) return null
-    const isOpen = mail.isScheduled && mail.rawId === null && !mail.isRawExpired
-    return isOpen
-      ? await composeOutbound(services, mail)
-      : ((await composedMail(services, mail))?.bytes ?? null)
+    const isFixed = !mail.isScheduled || mail.rawId !== null || mail.isRawExpired
+    if (!isFixed) return await composeOutbound(services, mail)
+    return (await composedMail(services, mail))?.bytes ?? null
   }
   return new Elysia()
     .get(

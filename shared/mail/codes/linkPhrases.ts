@@ -41,14 +41,14 @@ const END = anyOf(
 )
 
 /** Matches a word for a subscription to mail. */
-const SUBSCRIBED = anyOf(
+const MAIL_SUBSCRIPTION = anyOf(
   String.raw`subscri[cp]|subskri|suscripci|inscri[cç]|iscrizion|assinatura|abon+[aeio]|abonim|aboniment|prenumera|pretplat|předplat|predplat|odb[eě]r(?!\p{L}{3})|naročnin|tellimus|harpidetz|tilauk|áskrift|feliratkoz|berlangganan|langganan|abunə|abone|abunalyk|obuna|đăng ký`,
-  `подписк|підписк|падпіск|абонам|абонаме|претплат|обуна|жазыл|захиалг|συνδρομ|εγγραφ|բաժանորդ|გამოწერ|اشتراک|اشتراك|מינוי|מנוי|ngganan|सदस्यता|সাবস্ক্রি|সদস্যতা|சந்தா|చందా|ಚಂದಾ|വരിക്കാ|દાયક|購読|订阅|訂閱|구독`,
+  `подписк|підписк|падпіск|абонам|абонаме|претплат|обуна|жазыл|захиалг|συνδρομ|εγγραφ|բաժանորդ|გამოწერ|اشتراک|اشتراك|מינוי|מנוי|सदस्यता|সাবস্ক্রি|সদস্যতা|சந்தா|చందా|ಚಂದಾ|വരിക്കാ|購読|订阅|訂閱|구독`,
 )
 
 /** Matches a word that means to cancel something. */
 const CANCEL = anyOf(
-  String.raw`cancel|annul|anul|stornier|kündig|beend|beëindig|opseg|opzeg|stopze|atcel|atšauk|atsisak|nutrauk|otkaž|otkaz|zruš|zrušení|odhl[aá]s|lemond|megszünt|töröl|(?<!\p{L})peru|avbryt|avslut|afslut|opsig|säg upp|sag op|segja upp|tühista|lõpeta|zrezygn|rezygn|prekli[cč]|poništ|prekin|iptal|batal|huỷ|hủy|nuligi|ezeztatu|utzi|ukončit|ukončí|mbyll|canslo|cealaigh|lagħv|ləğv|bekor`,
+  String.raw`cancel|annul|anul|stornier|kündig|beend|beëindig|opseg|opzeg|stopze|atcel|atšauk|atsisak|nutrauk|otkaž|otkaz|zruš|odhl[aá]s|lemond|megszünt|töröl|(?<!\p{L})peru|avbryt|avslut|afslut|opsig|säg upp|sag op|segja upp|tühista|lõpeta|zrezygn|rezygn|prekli[cč]|poništ|prekin|iptal|batal|huỷ|hủy|nuligi|ezeztatu|utzi|ukončit|ukončí|mbyll|canslo|cealaigh|lagħv|ləğv|bekor`,
   `откаж|отказ|отмен|скасу|скасов|адмяні|прекрат|припин|поништ|прекин|токтот|тоқтат|цуцла|ακυρ|διακο|չեղ|გაუქმ|إلغاء|ألغ|لغو|منسوخ|לבטל|ביטול|בטל|रद्द|বাতিল|ரத்து|రద్దు|ರದ್ದು|റദ്ദ|રદ|ਰੱਦ|අවලංගු|ပယ်ဖျက်|បោះបង់|ຍົກເລີກ|ยกเลิก|解約|取り消|取消|취소|해지`,
 )
 
@@ -132,7 +132,7 @@ export const choosesMail = (text: string): boolean =>
   text.length <= PHRASE_MAX_CHARS &&
   (SEND_NOT.test(text) ||
     (NOTICE.test(text) && (SETTING.test(text) || END.test(text))) ||
-    (SUBSCRIBED.test(text) && CANCEL.test(text)) ||
+    (MAIL_SUBSCRIPTION.test(text) && CANCEL.test(text)) ||
     (REMOVE_ME.test(text) && LIST.test(text))) &&
   !PASSWORD.test(text) &&
   !VERIFY.test(text)

@@ -17,7 +17,7 @@ export const tokensInLinks = (texts: readonly string[]): ReadonlySet<string> =>
 const TOKEN_GAP_CHARS = 40
 
 /** Matches a long code of capital letters, small letters and digits, which a reader copies into a form. */
-const RANDOM = /^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{13,32}$/
+const LONG_CODE = /^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{13,32}$/
 
 /**
  * Returns the long random words that a line of the mail shows as codes. The words directly before such a word must name
@@ -33,7 +33,7 @@ export function shownTokens(
 ): (Candidate & { isToken: true })[] {
   const { text } = lines[at]!
   return [...text.matchAll(SHOWN_TOKEN)]
-    .filter(([value]) => tokens.has(value) || RANDOM.test(value))
+    .filter(([value]) => tokens.has(value) || LONG_CODE.test(value))
     .map(({ 0: value, index: start }) => ({ value, start, end: start + value.length }))
     .filter((place) => {
       const named = standsAlone(text, place)

@@ -158,8 +158,8 @@ export function purposeOfPath(path: string): PathPurpose {
 
 function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_UNSUBSCRIBE.test(own) && !CONFIRMED_SETTING.test(own)) return 'unsubscribe'
-  // The purpose of a path such as `/revoke/one-time-code` is `other`, because only a person who did not request the mail
-  // opens it.
+  // A path such as `/revoke/one-time-code` has the purpose `other`. Only a person who did not request the mail opens
+  // such a link.
   if (/\/revoke(?=[/?]|$)/.test(own)) return 'other'
   const act = ACT.exec(own)?.groups?.act ?? ''
   if (/recover|reset|forgot|resend-?pwd/.test(act)) return 'reset'

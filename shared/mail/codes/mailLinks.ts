@@ -60,7 +60,7 @@ type Found = {
  * @param html is the visible HTML (visibleHtml.ts). Null means that the mail has no HTML.
  */
 export function findLinks({
-  subject: wholeSubject,
+  subject,
   text,
   html,
 }: {
@@ -68,18 +68,20 @@ export function findLinks({
   text: string
   html: string | null
 }): MailLink[] {
-  const subject = wholeSubject.slice(0, SUBJECT_MAX_CHARS)
   const links = new Map<string, MailLink>()
   /** Holds the URLs of the links whose visible text tells their purpose. */
   const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
-  const judged = found.map((one) => ({ one, own: purposeOf(one, subject, isBare(one)) }))
+  const announced = purposeOfText(subject.slice(0, SUBJECT_MAX_CHARS))
+  const isReply = startsReply(subject.slice(0, SUBJECT_MAX_CHARS).toLowerCase())
+  const judged = found.map((one) => {
+    const hasNoWords = isBare(one)
+    return { one, hasNoWords, own: purposeOf(one, { announced, isReply, hasNoWords }) }
+  })
   // A link without a purpose normally gets the purpose that the subject of the mail announces. It does not get this
   // purpose if its URL has no secret and another link has this purpose.
-  const announced = purposeOfText(subject)
   const isTaken = judged.some(({ own }) => own === announced)
-  for (const { one, own } of judged) {
-    const hasNoWords = isBare(one)
+  for (const { one, hasNoWords, own } of judged) {
     const mayBeAnnounced = !isTaken || hasSecret(one.href)
     const purpose = own ?? (mayBeAnnounced ? announced : undefined) ?? 'other'
     const known = links.get(one.href)
@@ -132,11 +134,13 @@ const STORES_AND_FILES =
  */
 const CANCELS = /^[^?#]*\/(?:cancel|revoke|abort|decline|reject)(?:[/.?#]|$)/i
 
+/** Holds what else decides about the purpose of a link. `announced` is the purpose that the mail's subject announces. */
+type Around = { announced: LinkPurpose | undefined; isReply: boolean; hasNoWords: boolean }
+
 /** Returns the purpose of a link. Null means that only the subject of the mail can tell the purpose. */
 function purposeOf(
   { href, text, isPicture, context, after }: Found,
-  subject: string,
-  hasNoWords: boolean,
+  { announced, isReply, hasNoWords }: Around,
 ): LinkPurpose | null {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = urlParts(href)
   if (STORES_AND_FILES.test(host)) return 'other'
@@ -144,7 +148,7 @@ function purposeOf(
   // count.
   const byText = text.includes(host) ? undefined : purposeOfText(text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)
-  const byPath = mayVerify && purposeOfText(subject) === 'verify' ? 'verify' : purpose
+  const byPath = mayVerify && announced === 'verify' ? 'verify' : purpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasSecret(path))) return 'other'
@@ -158,8 +162,7 @@ function purposeOf(
       ? (purposeOfSentences(context()) ?? (unsubscribes(after) ? 'unsubscribe' : undefined))
       : undefined
   if (near === 'unsubscribe' || near === 'other') return near
-  const bySubject = purposeOfText(subject)
-  const isSurerSubject = bySubject === 'sign-in' || (bySubject === 'reset' && near === undefined)
+  const isSurerSubject = announced === 'sign-in' || (announced === 'reset' && near === undefined)
   // If a link has no words, the words before the link are more certain than `login` and `verify` in the path of its
   // URL. Examples are `To activate your account: https://…/login/…` and `Define your new password: https://…/verify?…`.
   // The subject of the mail is also more certain: if it announces a sign-in or a reset, the word `verify` in the path
@@ -174,11 +177,11 @@ function purposeOf(
       isSurerSubject)
   // In a mail about a new password, `Confirm this request` asks for a reset.
   const confirmsReset =
-    bySubject === 'reset' &&
+    announced === 'reset' &&
     near === 'verify' &&
     byPath === 'verify' &&
     namesRequest(context()[0]?.toLowerCase() ?? '')
-  const byWords = confirmsReset ? bySubject : (near ?? bySubject)
+  const byWords = confirmsReset ? announced : (near ?? announced)
   const own = isSure ? byPath : (byText ?? (isNearSurer || confirmsReset ? byWords : byPath))
   // A link can confirm something only if its URL is unique to one recipient. A link such as https://bank.example/login
   // or https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
@@ -189,8 +192,7 @@ function purposeOf(
   // forum`. Such a link signs nobody in and confirms nothing.
   const isNumber = !isPersonal && !hasLetters && !hasSecret(path)
   if (isNumber && (sure === 'sign-in' || (sure === 'verify' && own === undefined))) return 'other'
-  if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
-    return sure ?? 'other'
+  if (sure !== undefined || !isPersonal || !hasNoWords || isReply) return sure ?? 'other'
   return null
 }
 

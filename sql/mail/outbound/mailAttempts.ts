@@ -60,7 +60,7 @@ export type AttemptOutcome = {
  * @param outcomes holds at most one outcome for each message.
  * @returns a boolean for each result, in the order of `outcomes`. False means that another run of the sending job began
  * after this attempt, or recorded the result first. If another run has begun, the function still records the recipients
- * that have received the mail, so that this run does not mail them again.
+ * that have received the mail. The other run then does not mail them again.
  */
 export async function recordMailAttempts(
   pool: Pool,

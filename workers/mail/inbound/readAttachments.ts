@@ -200,8 +200,8 @@ export function createReadAttachments(
     if (next.getTime() > Date.now()) return await comeBack(next.getTime())
     const hadTurn = await turns.runInPlace(sharers, async () => {
       const untilMs = performance.now() + TURN_MS
-      // The job run gives back the attachments that it took but did not read. It takes at most twice as many
-      // attachments as it read the last time, so that it gives back only a few.
+      // The job run gives back the attachments that it took but did not read. These should be few. Therefore it takes
+      // at most twice as many attachments as it read the last time.
       let limit = 1
       do {
         const count = await readSome(projectId, limit)

@@ -129,8 +129,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       if (key !== null && voters.length >= quorum) return voters[0]
     }
     if (stage === 'open' || answers.length < quorum) return undefined
-    // If enough chain nodes have replied, but too few of them have seen the block or receipt, the quorum's reply is
-    // that it does not exist yet.
+    // Enough chain nodes have replied. If too few of them have seen the block or receipt, the quorum replies that the
+    // block or receipt does not exist yet.
     const unseen = votes.get('unseen')
     if (unseen !== undefined) return unseen[0]
     // If a call fails at a quorum of chain nodes, these nodes agree about the failure, so the failure counts as the

@@ -4,6 +4,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { transaction } from '../../../../sql/db.ts'
 import { endUnsent, lockUnsent } from '../../../../sql/mail/outbound/unsentMails.ts'
+import {
+  calendarOf,
+  untilCalendar,
+  YEAR_2030,
+} from '../../../support/mail/calendar/calendarPage.ts'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
 import { callTool, connectMcp, textOf } from '../../../support/mcp.ts'
@@ -30,16 +35,6 @@ const EVENT = {
   zone: 'Europe/Berlin',
   location: 'Room 2; first floor, left',
 }
-const YEAR_2030 = '/v0/calendar?from=2030-03-01&to=2030-12-31'
-
-const calendar = async (agent: Agent) => (await agent.get(YEAR_2030)).body.events
-
-const untilCalendar = (agent: Agent, wanted: string, fits: (events: any[]) => boolean) =>
-  waitFor(wanted, async () => {
-    const events = await calendar(agent)
-    return fits(events) ? events : undefined
-  })
-
 /** Waits until the first invitation in the newest message of an inbox meets the given condition. */
 const untilInvite = (agent: Agent, wanted: string, fits: (invite: any) => boolean) =>
   waitFor(wanted, async () => {
@@ -81,7 +76,7 @@ test('guests get and answer the invitation, and the organizer sees their answers
   expect(change.event).toEqual({ uid, sequence: 1 })
   await untilInvite(guest, 'the change', ({ sequence }) => sequence === 1)
   // The guest has not accepted the new time of the event, so the guest's calendar is empty.
-  expect(await calendar(guest)).toEqual([])
+  expect(await calendarOf(guest)).toEqual([])
   const [atHost] = await untilCalendar(
     host,
     'the new time',
@@ -181,7 +176,7 @@ test('an event appears in the calendar as soon as the mail with the event is que
   const other = await service.newAgent()
   await sendMail(other, { event: EVENT })
   await untilCalendar(other, 'the event of another', ({ length }) => length === 1)
-  expect(await calendar(agent)).toEqual([])
+  expect(await calendarOf(agent)).toEqual([])
   const path = heldPath(agent, request.approvalId)
   const { status } = await service.platform.post(`${path}/approve`, { sha256: request.sha256 })
   expect(status).toBe(200)
@@ -195,9 +190,9 @@ test('an event appears in the calendar as soon as the mail with the event is que
     sendAt: new Date(Date.now() + 2_000).toISOString(),
   })
   expect(soon.deliveryStatus).toBe('scheduled')
-  expect(await calendar(other)).toHaveLength(1)
+  expect(await calendarOf(other)).toHaveLength(1)
   await untilCalendar(other, 'the scheduled event', ({ length }) => length === 2)
-  expect(await calendar(agent)).toHaveLength(1)
+  expect(await calendarOf(agent)).toHaveLength(1)
 })
 
 async function decide(agent: Agent, messageId: string, decision: 'approve' | 'reject') {
@@ -305,7 +300,7 @@ test('a repeated call with the same Idempotency-Key announces only one event', a
   const again = await host.post('/v0/messages/send', mail, key)
   expect(again.body).toEqual(first.body)
   await untilCalendar(host, 'the event', ({ length }) => length > 0)
-  expect(await calendar(host)).toHaveLength(1)
+  expect(await calendarOf(host)).toHaveLength(1)
 })
 
 test('an invalid event is refused with the name of its field', async () => {

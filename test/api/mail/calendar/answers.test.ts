@@ -1,5 +1,6 @@
 /** Tests how the answers of guests reach the calendar of the organizer. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { calendarOf, untilCalendar } from '../../../support/mail/calendar/calendarPage.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
 import {
   type Agent,
@@ -24,15 +25,6 @@ const EVENT = {
 }
 const SERIES = { ...EVENT, rule: 'FREQ=WEEKLY;COUNT=4' }
 const SECOND = '2030-03-11T09:00:00Z'
-
-const calendar = async (agent: Agent) =>
-  (await agent.get('/v0/calendar?from=2030-03-01&to=2030-12-31')).body.events
-
-const untilCalendar = (agent: Agent, wanted: string, fits: (events: any[]) => boolean) =>
-  waitFor(wanted, async () => {
-    const events = await calendar(agent)
-    return fits(events) ? events : undefined
-  })
 
 /** Lists the received messages that contain an invitation with the given method, newest first. */
 async function invitesOf(agent: Agent, wanted: string): Promise<any[]> {
@@ -76,7 +68,7 @@ test('if a guest changes the answer within a second, the organizer sees the late
     return replies.length === 2 ? replies : undefined
   })
   expect(last.invites[0].effect).toBe('answered')
-  const [event] = await calendar(host)
+  const [event] = await calendarOf(host)
   expect(event.attendees[0].state).toBe('declined')
 })
 
@@ -94,7 +86,7 @@ test('the organizer sees the answer to a moved instance of a series, until the i
   expect(invites[0].effect).toBe('answered')
   const stateOf = (events: any[], local: string) =>
     events.find(({ start }) => start.local === local)?.attendees[0].state
-  const events = await calendar(host)
+  const events = await calendarOf(host)
   expect(stateOf(events, '2030-03-12T10:00:00')).toBe('declined')
   expect(stateOf(events, '2030-03-18T10:00:00')).toBe('needs-action')
   await sendMail(host, {
@@ -149,7 +141,7 @@ test('a guest who is invited to only one instance of a series can answer for thi
   await answer(extra!, messageId, 'accepted')
   const { invites } = await untilInvite(host!, 'REPLY')
   expect(invites[0].effect).toBe('answered')
-  const changed = (await calendar(host!)).find(({ attendees }: any) => attendees.length === 2)
+  const changed = (await calendarOf(host!)).find(({ attendees }: any) => attendees.length === 2)
   expect(changed.attendees.map(({ state }: any) => state)).toEqual(['needs-action', 'accepted'])
 })
 

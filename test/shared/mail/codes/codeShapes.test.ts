@@ -196,7 +196,7 @@ describe('a word of letters and digits may be a one-time code', () => {
     expect(valuesOf('Use Tb4XgQ9zLwY2 now')).toEqual([])
   })
 
-  test('a candidate for a one-time code is marked as weak if it looks like a voucher, and as a key if it looks like an issue number', () => {
+  test('a possible code that looks like a voucher is marked as weak, and one that looks like an issue number is marked as a key', () => {
     expect(traits('WELCOME15')).toEqual(['isWeak'])
     expect(traits('OPS-4821')).toEqual(['isKey'])
     expect(valuesOf('ABC-4821')).toEqual(['ABC-4821'])
