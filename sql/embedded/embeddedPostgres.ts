@@ -21,6 +21,7 @@ import {
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
 import { errorCode } from '../../shared/errorCode.ts'
 import { singleConnection } from '../connectionTo.ts'
 import { type Account, packagedBinaries, sharedBinaries, unprivilegedAccount } from './binaries.ts'
@@ -156,8 +157,8 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
     ...(launch.account ?? {}),
   })
   for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      for (const line of text.split('\n')) if (line.trim() !== '') launch.onLog(line)
+    createInterface({ input: stream! }).on('line', (line) => {
+      if (line.trim() !== '') launch.onLog(line)
     })
   }
   return child
@@ -223,6 +224,9 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     // A row of the job table lives only for milliseconds. With the default of autovacuum_naptime, dead rows would
     // accumulate, and the table would grow to many times its size.
     autovacuum_naptime: '10s',
+    // With hot_standby, PostgreSQL accepts connections that can only read before its recovery from an archive ends.
+    // The service would then start and fail at its first write.
+    hot_standby: 'off',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])

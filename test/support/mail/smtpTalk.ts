@@ -38,7 +38,8 @@ export async function talkSmtp(port: number, localAddress = '127.0.0.1'): Promis
       if (socket.destroyed) reject(new Error('the connection is closed'))
       take()
     })
-  await reply()
+  const greeting = await reply()
+  if (!greeting.startsWith('220')) throw new Error(`the server refused the connection: ${greeting}`)
   const talk: SmtpTalk = {
     say: (line) => talk.send(`${line}\r\n`),
     send(bytes) {
