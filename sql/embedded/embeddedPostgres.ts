@@ -225,8 +225,8 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     // accumulate, and the table would grow to many times its size.
     autovacuum_naptime: '10s',
     // With hot_standby, PostgreSQL accepts connections that can only read before its recovery from an archive ends.
-    // The service would then start and fail at its first write.
-    hot_standby: 'off',
+    // The service would then start and fail at its first write. A standby server never ends its recovery.
+    hot_standby: existsSync(join(launch.cluster, 'standby.signal')) ? 'on' : 'off',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
   const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
