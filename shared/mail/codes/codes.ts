@@ -241,7 +241,7 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
       }
     }
   }
-  return withEmphasis(withCompany(judged, whole, carried), shown)
+  return withEmphasis(withCompany(judged, { parts: whole, carried, shown }), shown)
 }
 
 /**
@@ -265,8 +265,11 @@ const codesInLinks = (parts: readonly string[]): ReadonlySet<string> =>
  */
 function withCompany(
   judged: Judged[],
-  parts: readonly string[],
-  carried: ReadonlySet<string>,
+  {
+    parts,
+    carried,
+    shown,
+  }: { parts: readonly string[]; carried: ReadonlySet<string>; shown: string | null },
 ): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
   // The count of different candidates leaves out postal codes, because a postal code in a footer is no second candidate
@@ -274,13 +277,15 @@ function withCompany(
   const rivals = new Set(
     judged.filter(({ candidate }) => !candidate.isPlace).map(({ candidate }) => candidate.value),
   ).size
-  const matchesOf = (pattern: RegExp): string[] =>
-    parts.flatMap((part) =>
+  const matchesOf = (pattern: RegExp, texts = parts): string[] =>
+    texts.flatMap((part) =>
       [...part.slice(0, CODE_SCAN_CHARS).matchAll(pattern)].map(([, value]) => value!),
     )
   const linked = new Set(matchesOf(/[=/#]([\w-]{4,20})(?![\w-])/g))
   const hostNames = new Set(
-    matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g).flatMap((host) => host.toLowerCase().split('.')),
+    matchesOf(/(?:@|\/\/)([\w.-]{4,80})/g, [...parts, shown ?? '']).flatMap((host) =>
+      host.toLowerCase().split('.'),
+    ),
   )
   const labels = new Set(matchesOf(/(?<![\w-])([A-Z]{2,6}\d) ?[:：=]/g))
   // Some candidates are no codes: a candidate of letters with as many vowels as an ordinary word, and a name such as

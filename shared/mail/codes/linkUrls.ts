@@ -49,12 +49,39 @@ const SECRET =
 /** Tells whether a URL contains a secret. The URL of a help page never contains a secret. */
 export const hasSecret = (path: string): boolean => NAMED_TOKEN.test(path) || SECRET.test(path)
 
+/** Tells whether the path of a URL names the confirmation of an address or an account. */
+export const confirmsAddress = (path: string): boolean =>
+  /(?:confirm|verify|validate|activate)[-_]?(?:e-?mail|account|address)/i.test(path)
+
+/**
+ * Tells whether the path of a link undoes a registration or a request. Such a link often stands next to the link that
+ * confirms the registration. The words beside it and the rest of its path then speak of the confirmation, although the
+ * link undoes it.
+ */
+export const cancels = (path: string): boolean =>
+  /^[^?#]*[/:](?:cancel|revoke|abort|decline|reject|invalidate-?e?-?mail)(?:[/.?#]|$)/i.test(path)
+
+/**
+ * Returns the URLs of pages where the reader types a code. Such a URL is the beginning of another URL of the mail, and
+ * the rest of the other URL carries the code.
+ */
+export function codePages(hrefs: readonly string[]): ReadonlySet<string> {
+  const sorted = [...new Set(hrefs)].sort()
+  // If a URL is the beginning of another, it is also the beginning of the next URL in the order.
+  return new Set(
+    sorted.filter((href, at) => {
+      const next = sorted[at + 1]
+      return next?.startsWith(href) === true && !hasSecret(href) && hasSecret(next)
+    }),
+  )
+}
+
 /** Tells whether a URL leads to the help, the documentation or the news of a service. */
 export const isGuide = (host: string, path: string): boolean =>
   /(?:^|\.)(?:help|support|docs?|kb|faq|learn|community|developers?|blog|status|wiki|hilfe|aide|ayuda)\./i.test(
     host,
   ) ||
-  /\/(?:help|support|docs?|documentation|kb|faqs?|hc|articles?|blog|guides?|learn|how-to|knowledge(?:-?base)?|wiki|hilfe|aide|ayuda)(?:[/.?#]|$)/i.test(
+  /\/(?:help|support|docs?|documentation|kb|faqs?|hc|articles?|blog|guides?|learn|how-to|knowledge(?:-?base)?|wiki(?!\/Special:(?!MyLanguage))|hilfe|aide|ayuda)(?:[/.?#]|$)/i.test(
     path,
   )
 

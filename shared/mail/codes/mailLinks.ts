@@ -5,7 +5,7 @@
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
 import { namesRequest } from './linkPhrases.ts'
-import { hasSecret, isGuide, urlParts } from './linkUrls.ts'
+import { cancels, codePages, confirmsAddress, hasSecret, isGuide, urlParts } from './linkUrls.ts'
 import { explains, isVague, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
 
 /** Describes a link in the form of the API (docs/contract.md §4). */
@@ -81,9 +81,11 @@ export function findLinks({
   // A link without a purpose normally gets the purpose that the subject of the mail announces. It does not get this
   // purpose if its URL has no secret and another link has this purpose.
   const isTaken = judged.some(({ own }) => own === announced)
+  const pages = codePages(found.map(({ href }) => href))
   for (const { one, hasNoWords, own } of judged) {
     const mayBeAnnounced = !isTaken || hasSecret(one.href)
-    const purpose = own ?? (mayBeAnnounced ? announced : undefined) ?? 'other'
+    const isPage = pages.has(one.href)
+    const purpose = isPage ? 'other' : (own ?? (mayBeAnnounced ? announced : undefined) ?? 'other')
     const known = links.get(one.href)
     // Words beside a plain URL are weaker evidence than the words of a button with the same URL. The reason is that
     // many mails name a sign-in or a confirmation beside a link with another purpose.
@@ -127,13 +129,6 @@ const isBare = ({ href, text }: Found): boolean =>
 const STORES_AND_FILES =
   /^(?:play\.google|drive\.google|docs\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
-/**
- * Matches the path of a link that undoes a registration or a request. Such a link often stands next to the link that
- * confirms the registration. The words beside it and the rest of its path then speak of the confirmation, although the
- * link undoes it.
- */
-const CANCELS = /^[^?#]*\/(?:cancel|revoke|abort|decline|reject)(?:[/.?#]|$)/i
-
 /** Holds what else decides about the purpose of a link. `announced` is the purpose that the mail's subject announces. */
 type Around = { announced: LinkPurpose | undefined; isReply: boolean; hasNoWords: boolean }
 
@@ -169,7 +164,7 @@ function purposeOf(
   // concerns only the token of the link.
   const isNearSurer =
     (near === 'verify' && byPath === 'sign-in' && !mayVerify) ||
-    (near === 'reset' && byPath === 'verify') ||
+    (near === 'reset' && byPath === 'verify' && !confirmsAddress(path)) ||
     ((near === 'sign-in' || near === undefined) &&
       hasNoWords &&
       byPath === 'verify' &&
@@ -186,7 +181,7 @@ function purposeOf(
   // A link can confirm something only if its URL is unique to one recipient. A link such as https://bank.example/login
   // or https://help.bank.example/articles/reset-360012345 confirms nothing, because every recipient gets the same link.
   if (!isPersonal && !isShortlyPersonal) return 'other'
-  if (byText === undefined && CANCELS.test(path)) return 'other'
+  if (byText === undefined && cancels(path)) return 'other'
   const sure = own ?? near
   // If only a number identifies the URL of a link, the number is probably the number of a page, as with `Open the
   // forum`. Such a link signs nobody in and confirms nothing.
@@ -383,13 +378,17 @@ function nearSentences(before: string): string[] {
  * mail.
  */
 function unsubscribes(after: string): boolean {
-  const clause = oneLine(after).split(/[.!?。！？](?=\s|$)|[;,|·•–—]/, 1)[0]!
+  const clause = oneLine(after).split(CLAUSE_END, 1)[0]!
   return purposeOfText(clause) === 'unsubscribe' && !/\baddress\b/i.test(clause)
 }
 
+/** Matches the end of a sentence. In some scripts, no blank stands between two sentences. */
+const SENTENCE_END = /[.!?](?=\s|$)|[。！？؟۔।։።။។]/
+const CLAUSE_END = new RegExp(`${SENTENCE_END.source}|[;,|·•–—]`)
+
 const sentencesOf = (text: string): string[] =>
   text
-    .split(/[.!?。！？](?=\s|$)/)
+    .split(SENTENCE_END)
     .filter((part) => /\p{L}/u.test(part))
     .map(oneLine)
     .toReversed()

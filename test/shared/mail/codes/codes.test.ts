@@ -299,6 +299,14 @@ describe('the service finds one-time codes in a mail', () => {
     expect(findCodes({ subject: '', text: name, html: null }).map(({ value }) => value)).toEqual([
       '6095',
     ])
+    const shown = '<img src="https://api.k9u0k.example/a.png"><p>Code: <b>6095</b></p><b>K9U0K</b>'
+    const picture = {
+      subject: '',
+      text: 'Verification code: 6095\n\nBest regards,\nK9U0K',
+      html: null,
+      shown,
+    }
+    expect(findCodes(picture).map(({ value }) => value)).toEqual(['6095'])
   })
 
   test('random letters are a one-time code if they are alone on a line or after a colon, but a product name is not', () => {

@@ -359,3 +359,28 @@ test('only a link with a purpose of its own resets the password, if the mail con
   const text = `Your iD is https://id.example/0000-0002-1825-0097\n\nReset it here:\n\nhttps://id.example/reset-password/${TOKEN}\n`
   expect(purposeOf('', { text, subject: 'Your new password' })).toEqual(['other', 'reset'])
 })
+
+test('a link that confirms an address stays a confirmation beside words about a lost password', () => {
+  const text = `To confirm that the account is yours and to recover it if you lose your password, open this link:\n\nhttps://w.example/wiki/Special:ConfirmEmail/${TOKEN}a4c9\n\nIf the account is not yours, open this link to cancel the confirmation:\n\nhttps://w.example/wiki/Special:InvalidateEmail/${TOKEN}b7d1\n`
+  expect(purposeOf('', { text })).toEqual(['verify', 'other'])
+})
+
+test('a page where the reader types the code of another link has no purpose', () => {
+  const page = 'https://f.example/index.php?action=activate;u=2417'
+  const text = `Open this link to activate your account:\n${page};code=4f9a1c07be\n\nIf it fails, activate your account here with the code: ${page}\n`
+  expect(purposeOf('', { text })).toEqual(['verify', 'other'])
+})
+
+test.each([
+  ['。', 'パスワードの変更は不要です。メールアドレスを確認してください：'],
+  ['।', 'पासवर्ड बदलने की ज़रूरत नहीं है। अपने ईमेल की पुष्टि करें: '],
+  ['۔', 'پاس ورڈ کی ضرورت نہیں۔ اپنے ای میل کی تصدیق کریں: '],
+])('the sentence before a link begins after `%s`: %s', (_, words) => {
+  const text = `${words}https://a.example/u/${TOKEN}\n`
+  expect(purposeOf('', { text })).toEqual(['verify'])
+})
+
+test('a Yiddish sentence beside a plain link offers to end mail', () => {
+  const text = 'זיך אומאבאנירן, זייט אזוי גוט באזוכט https://a.example/wiki/Special:Signup.'
+  expect(purposeOf('', { text })).toEqual(['unsubscribe'])
+})

@@ -18,7 +18,14 @@ import {
 import { emphasisOf } from '../../../../shared/mail/codes/emphasis.ts'
 import * as linkPhrases from '../../../../shared/mail/codes/linkPhrases.ts'
 import { shownTokens, tokensInLinks } from '../../../../shared/mail/codes/linkTokens.ts'
-import { hasSecret, isGuide, urlParts } from '../../../../shared/mail/codes/linkUrls.ts'
+import {
+  cancels,
+  codePages,
+  confirmsAddress,
+  hasSecret,
+  isGuide,
+  urlParts,
+} from '../../../../shared/mail/codes/linkUrls.ts'
 import {
   explains,
   isVague,
@@ -187,6 +194,9 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   ...Object.entries({
     urlParts,
     hasSecret,
+    cancels,
+    confirmsAddress,
+    codePages: (url: string) => codePages(addresses(url).split(/\s+/)),
     isGuide: (path: string) => isGuide(path, path),
   }).map(([name, read]) =>
     mailReader(`codes/linkUrls.ts ${name}`, 4_000, URL_TEXT, (text) =>
