@@ -18,12 +18,7 @@ import {
 } from '../../../shared/mail/calendar/writeCalendar.ts'
 import { ianaName, localOf } from '../../../shared/mail/calendar/zones.ts'
 import { calendarType, type SentAttachment } from '../../../shared/mail/compose/sentAttachment.ts'
-import {
-  type OwnEventChange,
-  reviseOwnEvent,
-  startOwnEvent,
-  undoOwnEvent,
-} from '../../../sql/mail/calendar/calendarEvents.ts'
+import { findOwnEvent, type OwnEventRevision } from '../../../sql/mail/calendar/ownEvents.ts'
 import { badRequest, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
@@ -115,10 +110,8 @@ type Announced = Pick<
 export type Invitation = {
   attachment: SentAttachment
   shown: { uid: string; sequence: number }
-  /** Holds the change of the event that the service takes back if the mail ends unsent. */
-  change: OwnEventChange
-  /** Takes back the change of the event after the service has refused the mail. */
-  undo(): Promise<void>
+  /** Holds the change of the event that the service stores together with the mail. */
+  change: OwnEventRevision
 }
 
 type Mail = {
@@ -130,7 +123,7 @@ type Mail = {
 }
 
 /**
- * Writes the calendar invitation of a mail, and records its event in the table own_events.
+ * Writes the calendar invitation of a mail. The service stores the change of the event when it accepts the mail.
  * @throws {ApiError} 400 for an invalid event, 404 for an unknown event.
  */
 export async function invitationOf(
@@ -140,33 +133,19 @@ export async function invitationOf(
   mail: Mail,
 ): Promise<Invitation> {
   const announced = input.cancel === true ? null : announcedBy(input, mail)
-  const { uid: known } = input
-  const uid = known ?? `${randomBytes(16).toString('hex')}@${domainOf(mail.from)}`
   const isInstance = input.recurrenceId !== undefined
-  let sequence = 0
-  let before: object | null = null
-  let series = announced
-  if (known === undefined) {
-    if (announced === null || isInstance) {
-      throw badRequest('event.uid must name the event that is cancelled, or whose instance changes')
-    }
-    await startOwnEvent(pool, projectId, { uid, event: announced })
-  } else {
-    const event = isInstance ? null : announced
-    const revised = await reviseOwnEvent(pool, projectId, { uid, event })
-    if (revised === null) throw notFound('Event not found')
-    ;({ sequence, before } = revised)
-    series = revised.event as Announced
+  if (input.uid === undefined && (announced === null || isInstance)) {
+    throw badRequest('event.uid must name the event that is cancelled, or whose instance changes')
   }
-  const change = { uid, sequence, before }
-  const undo = async () => {
-    await undoOwnEvent(pool, projectId, change)
-  }
-  const recurrenceId = isInstance
-    ? await orUndo(() => instanceOf(input.recurrenceId!, series!), undo)
-    : null
+  const known = input.uid === undefined ? null : await findOwnEvent(pool, projectId, input.uid)
+  if (input.uid !== undefined && known === null) throw notFound('Event not found')
+  const before = known === null ? null : (known.event as Announced)
+  const series = isInstance || announced === null ? before! : announced
+  const uid = input.uid ?? `${randomBytes(16).toString('hex')}@${domainOf(mail.from)}`
+  const sequence = known === null ? 0 : known.sequence + 1
+  const recurrenceId = isInstance ? instanceOf(input.recurrenceId!, series) : null
   const event: WrittenEvent = {
-    ...(announced ?? cancelled(series!, recurrenceId)),
+    ...(announced ?? cancelled(series, recurrenceId)),
     uid,
     sequence,
     stamp: new Date(),
@@ -186,21 +165,7 @@ export async function invitationOf(
       content: Buffer.from(content),
     },
     shown: { uid, sequence },
-    change,
-    undo,
-  }
-}
-
-/**
- * Runs a check of a request. If the check fails, the function takes back a change that the service has already
- * recorded.
- */
-async function orUndo<Result>(check: () => Result, undo: () => Promise<void>): Promise<Result> {
-  try {
-    return check()
-  } catch (error) {
-    await undo()
-    throw error
+    change: { uid, sequence, before, event: series },
   }
 }
 

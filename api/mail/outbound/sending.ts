@@ -15,6 +15,7 @@ import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { keyOfAnother, requestHash } from '../../http/input/idempotencyKey.ts'
 import type { Services } from '../../http/services.ts'
 import { type Invitation, invitationOf } from '../calendar/eventInput.ts'
+import { inTurn } from '../calendar/inTurn.ts'
 import { replyRecipients } from './replyRecipients.ts'
 import {
   namesOf,
@@ -54,11 +55,7 @@ export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
 export type Prepared<Answer> = Omit<
   SendIntent,
   'projectId' | 'key' | 'refused' | 'answer' | 'draft' | 'held'
-> & {
-  answer: Answer
-  /** Reverses the changes that `prepare` has recorded. The service calls `undo` after it has refused the mail. */
-  undo?: () => Promise<void>
-}
+> & { answer: Answer }
 
 /**
  * Holds the idempotency key of a call, and the draft that the call sends. The key and the draft prevent a repeated call
@@ -79,7 +76,7 @@ export async function sendMessage(
   once: Once,
 ) {
   const request = ['send', body]
-  const answer = await acceptOnce(services, projectId, { ...once, request }, async () => {
+  const prepare = async (): Promise<Prepared<SentAnswer>> => {
     const sendAt = readSendAt(body.sendAt)
     const shown = {
       to: readMailboxes('to', body.to),
@@ -96,8 +93,6 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // The service writes the invitation after all other parts of the mail, because this step also records the event of
-    // the invitation. The service must not record the event if another part of the mail is invalid.
     const invitation =
       body.event === undefined
         ? null
@@ -137,9 +132,13 @@ export async function sendMessage(
       inReplyTo: [],
       references: [],
       answer,
-      ...(invitation === null ? {} : { undo: invitation.undo, ownEvent: invitation.change }),
+      ...(invitation === null ? {} : { ownEvent: invitation.change }),
     }
-  })
+  }
+  const accept = () => acceptOnce(services, projectId, { ...once, request }, prepare)
+  const uid = body.event?.uid
+  const answer =
+    uid === undefined ? await accept() : await inTurn(JSON.stringify([projectId, uid]), accept)
   return { ...answer, ...textIfFull(services, body) }
 }
 
@@ -212,6 +211,12 @@ export async function replyTo(
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
 
 /**
+ * Limits how often one call prepares its mail again, because another change of the mail's event came first. Within a
+ * process the changes of one event take turns. Therefore only a change from another process can come first.
+ */
+const TRIES_MAX = 20
+
+/**
  * Runs `prepare`, and stores its response under the idempotency key. For a repeated key, the function returns the
  * stored response without a call of `prepare`.
  */
@@ -229,41 +234,36 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
         : { name: key, requestHash: requestHash(request) }
   const repeated = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (repeated !== null) return repeated
-  const { answer: drafted, undo = async () => {}, ...intent } = await prepare()
-  const undone = async (error: unknown) => {
-    await undo()
-    throw error
+  for (let tries = 1; ; tries++) {
+    const { answer: drafted, ...intent } = await prepare()
+    const refused = await refusals(services, projectId, intent)
+    const answer = { ...drafted, ...(refused.length === 0 ? {} : { refused }) }
+    const objects = await keepAttachments(services.blobs.of(projectId), intent.attachments)
+    const outcome = await services.sendBatcher.submit({
+      ...intent,
+      attachments: intent.attachments.map((file, n) => ({ ...file, blob: objects[n] ?? null })),
+      projectId,
+      held,
+      draft,
+      key: bound,
+      refused,
+      answer,
+      traceparent: traceparent(),
+    })
+    if (outcome.kind === 'accepted') return answered(answer, outcome)
+    if (outcome.kind === 'event changed' && tries < TRIES_MAX) continue
+    if (outcome.kind === 'event changed') throw conflict('The event changes too often: try again')
+    if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
+    if (outcome.kind === 'no thread') throw notFound('Message not found')
+    // A parallel call with the same idempotency key may have stored its response in the meantime, and may itself have
+    // used up the project's daily limit of mails. Therefore a stored response takes precedence over the error about the
+    // limit.
+    const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
+    if (first !== null) return first
+    if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
+    if (draft !== null) throw conflict('The draft was changed or deleted meanwhile: read it again')
+    throw new Error('an idempotency key is taken but has no stored answer')
   }
-  const refused = await refusals(services, projectId, intent).catch(undone)
-  const answer = { ...drafted, ...(refused.length === 0 ? {} : { refused }) }
-  const objects = await keepAttachments(services.blobs.of(projectId), intent.attachments).catch(
-    undone,
-  )
-  // If this call throws, the database may nevertheless have stored the mail. Therefore the code does not undo the
-  // changes that `prepare` has recorded.
-  const outcome = await services.sendBatcher.submit({
-    ...intent,
-    attachments: intent.attachments.map((file, n) => ({ ...file, blob: objects[n] ?? null })),
-    projectId,
-    held,
-    draft,
-    key: bound,
-    refused,
-    answer,
-    traceparent: traceparent(),
-  })
-  if (outcome.kind === 'accepted') return answered(answer, outcome)
-  await undo()
-  if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
-  if (outcome.kind === 'no thread') throw notFound('Message not found')
-  // A parallel call with the same idempotency key may have stored its response in the meantime, and may itself have
-  // used up the project's daily limit of mails. Therefore a stored response takes precedence over the error about the
-  // limit.
-  const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
-  if (first !== null) return first
-  if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
-  if (draft !== null) throw conflict('The draft was changed or deleted meanwhile: read it again')
-  throw new Error('an idempotency key is taken but has no stored answer')
 }
 
 /**

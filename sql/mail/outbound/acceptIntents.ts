@@ -1,8 +1,9 @@
 import { newThreadId } from '../../../shared/ids.ts'
 import { keyLifetime } from '../../account/idempotency.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { writeOwnEvents } from '../calendar/ownEvents.ts'
 import { type Admitted, admitIntents } from './admitIntents.ts'
-import { beginQuotas, lockIntents } from './lockIntents.ts'
+import { beginQuotas, eventChangesOf, lockIntents } from './lockIntents.ts'
 import { OPERATION, type SendIntent, type SendOutcome } from './sendIntents.ts'
 import { writeIntents } from './writeIntents.ts'
 
@@ -42,6 +43,7 @@ async function acceptIn(
   const admitted = decisions.filter((one) => one.kind === 'admitted')
   const taken = await takeKeys(db, admitted, locked.now)
   const accepted = admitted.filter(({ intent }) => taken(intent))
+  await writeOwnEvents(db, eventChangesOf(accepted.map(({ intent }) => intent)))
   if (accepted.length > 0) await writeIntents(db, accepted, { now: locked.now, dailyLimit })
   return decisions.map((one) => {
     if (one.kind !== 'admitted') return one

@@ -1,6 +1,6 @@
 import type { LockedIntent, LockedIntents } from './lockIntents.ts'
 import { recipientsOf } from './lockIntents.ts'
-import type { AcceptedMessage, SendIntent } from './sendIntents.ts'
+import type { AcceptedMessage, Refused, SendIntent } from './sendIntents.ts'
 
 /**
  * Describes a send intent (an API request to send or reply) that the service may store, with the API response to the
@@ -18,7 +18,7 @@ export type Admitted = AcceptedMessage & {
  * Describes the decision about a send intent, which is admitted, or refused for a reason. The type `SendOutcome`
  * explains the reasons for a refusal.
  */
-export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
+export type Decision = Admitted | Refused
 
 /**
  * Decides about send intents (API requests to send or reply) one after the other, and admits or refuses each of them.
@@ -32,9 +32,10 @@ export function admitIntents(
 ): Decision[] {
   const keys = new Set<string>()
   const drafts = new Set<string>()
+  const events = new Set<string>()
   const used = new Map<string, number>()
   return intents.map((intent, n): Decision => {
-    const { projectId, threadRow, key, draft } = intent
+    const { projectId, threadRow, key, draft, ownEvent = null } = intent
     const known = locked.intents[n] ?? null
     if (known === null) return { kind: 'gone' }
     if (threadRow !== null && known.threadId === null) return { kind: 'no thread' }
@@ -46,6 +47,10 @@ export function admitIntents(
     const recipients = recipientsOf(intent).length
     const total = (used.get(projectId) ?? known.used) + recipients
     if (dailyLimit !== null && total > dailyLimit) return { kind: 'over quota' }
+    const event = ownEvent === null ? null : JSON.stringify([projectId, ownEvent.uid])
+    if (event !== null && (!known.isEventCurrent || events.has(event)))
+      return { kind: 'event changed' }
+    if (event !== null) events.add(event)
     used.set(projectId, total)
     if (keyOfProject !== null) keys.add(keyOfProject)
     if (draft !== null) drafts.add(draft.id)

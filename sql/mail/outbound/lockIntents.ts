@@ -1,6 +1,7 @@
 import { addressKey } from '../../../shared/mail/address.ts'
 import { keyLifetime } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
+import { lockOwnEvents } from '../calendar/ownEvents.ts'
 import { OPERATION, type SendIntent } from './sendIntents.ts'
 
 /**
@@ -22,6 +23,8 @@ export type LockedIntent = {
    * any other send policy, `isToUnknown` is false.
    */
   isToUnknown: boolean
+  /** Tells whether the change of the mail's event begins with the present state of the event. */
+  isEventCurrent: boolean
 }
 
 type SendPolicy = 'direct' | 'approve' | 'approve-new'
@@ -37,8 +40,8 @@ export type LockedIntents = {
 }
 
 /**
- * Locks the projects, threads, drafts and quotas of send intents (API requests to send or reply) until the transaction
- * ends, and reads the locked rows. Each batch locks one table after the other, and the rows of a table in the order of
+ * Locks the projects, threads, drafts, events and quotas of send intents (API requests to send or reply) until the
+ * transaction ends, and reads the locked rows. Each batch locks one table after the other, and the rows of a table in the order of
  * their keys. Therefore two batches never deadlock.
  * @returns null if a project has no quota row (the count of its recipients) for the current UTC day yet. A transaction
  * cannot lock a missing row. The caller then ends the transaction, stores the row with `beginQuotas`, and starts again.
@@ -52,6 +55,8 @@ export async function lockIntents(
   const { now, projects } = await lockProjects(db, projectIds)
   const threads = await lockThreads(db, intents)
   const drafts = await lockDrafts(db, intents)
+  // The end of an unsent mail also locks the events before the quotas.
+  const current = await lockOwnEvents(db, eventChangesOf(intents))
   const quotas = dailyLimit === null ? null : await lockQuotas(db, [...projects.keys()], now)
   if (quotas !== null && quotas.size < projects.size) return null
   const keys = await findTakenKeys(db, intents, now)
@@ -62,7 +67,7 @@ export async function lockIntents(
   return {
     now,
     intents: intents.map((intent) => {
-      const { projectId, threadRow, draft, key } = intent
+      const { projectId, threadRow, draft, key, ownEvent = null } = intent
       const project = projects.get(projectId)
       if (project === undefined) return null
       return {
@@ -72,6 +77,7 @@ export async function lockIntents(
         used: quotas?.get(projectId) ?? 0,
         keyIsTaken: key !== null && keys.has(wordOf(projectId, key.name)),
         isToUnknown: strangers.has(intent),
+        isEventCurrent: ownEvent === null || current.has(ownEvent),
       }
     }),
   }
@@ -104,6 +110,10 @@ export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
   for (const { address } of refused) left.delete(addressKey(address))
   return [...left.values()]
 }
+
+/** Returns the changes that send intents make to events of their projects. */
+export const eventChangesOf = (intents: readonly SendIntent[]) =>
+  intents.flatMap(({ projectId, ownEvent }) => (ownEvent == null ? [] : [{ projectId, ownEvent }]))
 
 const wordOf = (projectId: string, name: string): string => JSON.stringify([projectId, name])
 

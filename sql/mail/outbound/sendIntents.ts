@@ -3,7 +3,7 @@ import type { SentAttachment } from '../../../shared/mail/compose/sentAttachment
 import type { Unsubscribe } from '../../../shared/mail/compose/unsubscribe.ts'
 import { findIdempotent } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
-import type { OwnEventChange } from '../calendar/calendarEvents.ts'
+import type { OwnEventRevision } from '../calendar/ownEvents.ts'
 import type { RefusedRecipient } from './recipientPolicy.ts'
 
 /** Holds the name of the API operation under which the service stores the idempotency keys of send and reply. */
@@ -61,10 +61,10 @@ export type SendIntent = {
    */
   calendar?: number | null
   /**
-   * Holds the change that the mail makes to an event of its project. The service takes the change back if the mail ends
-   * unsent. If `ownEvent` is absent or null, the mail changes no event.
+   * Holds the change that the mail makes to an event of its project. The service stores the change together with the
+   * mail, and takes it back if the mail ends unsent. If `ownEvent` is absent or null, the mail changes no event.
    */
-  ownEvent?: OwnEventChange | null
+  ownEvent?: OwnEventRevision | null
   /**
    * Holds the W3C trace context that the delivery of the mail continues. If `traceparent` is absent, the send intent
    * has no trace context.
@@ -83,11 +83,13 @@ export type AcceptedMessage = {
  * Describes the result of a send intent (an API request to send or reply). The kind `accepted` means that the intent is
  * stored. The kind `repeat` means that its idempotency key already has a response, or that the draft no longer exists.
  * The kind `gone` means that the project is deleted, and `no thread` that the thread of the reply is deleted. The kind
- * `over quota` means that the project has reached its daily limit on recipients.
+ * `over quota` means that the project has reached its daily limit on recipients. The kind `event changed` means that
+ * another change of the mail's event came first.
  */
-export type SendOutcome =
-  | ({ kind: 'accepted' } & AcceptedMessage)
-  | { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' }
+export type SendOutcome = ({ kind: 'accepted' } & AcceptedMessage) | Refused
+
+/** Describes a send intent that the service refuses. The type {@link SendOutcome} explains the kinds. */
+export type Refused = { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' | 'event changed' }
 
 /**
  * Returns the number of bytes of the texts and attachments of a send intent. The texts count as UTF-8, as in the

@@ -1,6 +1,6 @@
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Client, Queryable } from '../../db.ts'
-import { type OwnEventChange, undoOwnEvent } from '../calendar/calendarEvents.ts'
+import { type OwnEventChange, undoOwnEvent } from '../calendar/ownEvents.ts'
 
 /** Describes a locked outbound mail. While its row is locked, no worker process can begin a delivery attempt. */
 type Unsent = { messageRow: string; status: string }
@@ -63,14 +63,14 @@ export async function endUnsent(
 /**
  * Takes back the changes that scheduled and held mails make to events of their projects, because no recipient has seen
  * these mails. The function begins with the newest change, because an older change can be taken back only after the
- * newer ones.
+ * newer ones. The events have the same order as in a batch of new mail, so that the two transactions never deadlock.
  */
 export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[]): Promise<void> {
   const { rows: changes } = await db.query<{ project_id: string; own_event: OwnEventChange }>(
     `select o.project_id, o.own_event from outbound_mails o join messages m on m.row = o.message_row
      where o.message_row = any ($1::bigint[]) and o.own_event is not null
        and m.delivery_status in ('scheduled', 'held')
-     order by (o.own_event ->> 'sequence')::int desc`,
+     order by o.project_id, sha256(convert_to(o.own_event ->> 'uid', 'UTF8')), (o.own_event ->> 'sequence')::int desc`,
     [rows],
   )
   for (const { project_id: projectId, own_event: change } of changes) {

@@ -7,6 +7,7 @@ import { messageIdHash, subjectKey } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 import { packBytes } from '../../packedBytes.ts'
 import { addPayloadsFrom } from '../../queue/jobs.ts'
+import type { OwnEventChange } from '../calendar/ownEvents.ts'
 import { rowBytes } from '../messages/attachments.ts'
 import type { Admitted } from './admitIntents.ts'
 import { intentBytes } from './sendIntents.ts'
@@ -255,7 +256,12 @@ const recordOf = ({ n, intent, threadId, status, recipients, approvalHours }: Ad
   draft_id: intent.draft?.id ?? null,
   traceparent: intent.traceparent ?? null,
   calendar: intent.calendar == null ? null : attachmentId(intent.calendar),
-  own_event: intent.ownEvent ?? null,
+  own_event: intent.ownEvent == null ? null : changeOf(intent.ownEvent),
+})
+
+/** Returns what the service needs to take the change of an event back. */
+const changeOf = ({ uid, sequence, before }: OwnEventChange): OwnEventChange => ({
+  ...{ uid, sequence, before },
 })
 
 const attachmentId = (index: number) => `att_${index + 1}`

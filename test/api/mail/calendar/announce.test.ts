@@ -371,6 +371,34 @@ test('if a mail with an event is refused because of its recipients or a limit, t
   await refusedAs(422)
 })
 
+test('of parallel changes of one event, only the accepted ones raise the sequence number', async () => {
+  const host = await service.newAgent()
+  const { pool } = service.database
+  const { uid } = (await sendMail(host, { event: EVENT })).event
+  const left = 4
+  await pool.query('update send_quotas set used = allowed - $2 where project_id = $1', [
+    ...[host.project.id, left],
+  ])
+  const changes = Array.from({ length: 12 }, (_, n) => ({ ...EVENT, uid, summary: `Summary ${n}` }))
+  const answers = await Promise.all(
+    changes.map((event) =>
+      host.post('/v0/messages/send', { to: ['ada@example.com'], subject: 'S', text: 'T', event }),
+    ),
+  )
+  expect(answers.map(({ status }) => status).sort()).toEqual([
+    ...Array.from({ length: left }, () => 201),
+    ...Array.from({ length: 12 - left }, () => 429),
+  ])
+  const accepted = answers.filter(({ status }) => status === 201).map(({ body }) => body.event)
+  expect(accepted.map(({ sequence }) => sequence).sort()).toEqual([1, 2, 3, 4])
+  const { rows } = await pool.query(
+    `select sequence, event ->> 'summary' as summary from own_events where project_id = $1`,
+    [host.project.id],
+  )
+  const last = answers.findIndex(({ body }) => body.event?.sequence === left)
+  expect(rows).toEqual([{ sequence: left, summary: `Summary ${last}` }])
+})
+
 test('line breaks in an event’s text add no line to the calendar file', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const evil = 'x"\\,;:\r\nATTENDEE:mailto:victim@example.com'

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
 import { ApiError } from '../../../../api/http/errors.ts'
 import { EventInput, invitationOf } from '../../../../api/mail/calendar/eventInput.ts'
+import { writeOwnEvents } from '../../../../sql/mail/calendar/ownEvents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 
@@ -26,10 +27,15 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Writes the invitation of a mail, and returns the invitation with the lines of its calendar file. */
+/**
+ * Writes the invitation of a mail, and stores the change of its event. Returns the invitation with the lines of its
+ * calendar file.
+ */
 async function written(input: EventInput, mail: Partial<typeof MAIL> = {}, project = projectId) {
   const services = { pool: database.pool } as never
-  const { attachment, shown } = await invitationOf(services, project, input, { ...MAIL, ...mail })
+  const whole = { ...MAIL, ...mail }
+  const { attachment, shown, change } = await invitationOf(services, project, input, whole)
+  await writeOwnEvents(database.pool, [{ projectId: project, ownEvent: change }])
   const text = attachment.content.toString().replaceAll('\r\n ', '')
   const event = text.slice(text.indexOf('BEGIN:VEVENT'))
   return {

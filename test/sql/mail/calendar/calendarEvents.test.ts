@@ -1,4 +1,4 @@
-/** Tests which instances a page of the calendar has, and how the project's own events are revised. */
+/** Tests which instances a page of the calendar has, and which event an invitation finds. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
@@ -7,9 +7,6 @@ import {
   type CalendarPage,
   findEventStates,
   listCalendar,
-  reviseOwnEvent,
-  startOwnEvent,
-  undoOwnEvent,
 } from '../../../../sql/mail/calendar/calendarEvents.ts'
 import { uidHash } from '../../../../sql/mail/calendar/uidHash.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -244,50 +241,4 @@ describe('an invitation is matched to the calendar event with the same UID and o
     ])
     expect(await findEventStates(pool, projectId, [])).toEqual([])
   })
-})
-
-test('each new version of a project’s own event raises its sequence number, and keeps the content unless new content is given', async () => {
-  const [projectId, other] = [await newProject(pool), await newProject(pool)]
-  for (const [owner, uid] of [
-    [projectId, 'uid'],
-    [projectId, 'another'],
-    [other, 'uid'],
-  ] as const)
-    await startOwnEvent(pool, owner, { uid, event: { summary: 'First' } })
-  const revise = (owner: string, uid: string, event: object | null) =>
-    reviseOwnEvent(pool, owner, { uid, event })
-  const first = await revise(projectId, 'uid', null)
-  expect(first!.event).toEqual({ summary: 'First' })
-  expect(await revise(projectId, 'uid', { summary: 'Second' })).toEqual({
-    sequence: first!.sequence + 1,
-    event: { summary: 'Second' },
-    before: { summary: 'First' },
-  })
-  for (const [owner, uid] of [
-    [projectId, 'another'],
-    [other, 'uid'],
-  ] as const)
-    expect(await revise(owner, uid, null)).toEqual(first)
-  expect(await revise(projectId, 'unknown', null)).toBeNull()
-})
-
-test('if a new version of a project’s own event is refused, the event returns to its earlier version, unless a later version exists', async () => {
-  const projectId = await newProject(pool)
-  const uid = 'undone'
-  const stored = async () =>
-    (await pool.query('select sequence, event from own_events where project_id = $1', [projectId]))
-      .rows
-  await startOwnEvent(pool, projectId, { uid, event: { summary: 'First' } })
-  const [started] = await stored()
-  const second = (await reviseOwnEvent(pool, projectId, { uid, event: { summary: 'Second' } }))!
-  await undoOwnEvent(pool, projectId, { uid, ...second })
-  expect(await stored()).toEqual([started])
-  await reviseOwnEvent(pool, projectId, { uid, event: { summary: 'Second' } })
-  const third = (await reviseOwnEvent(pool, projectId, { uid, event: null }))!
-  await undoOwnEvent(pool, projectId, { uid, ...second })
-  expect(await stored()).toEqual([{ sequence: third.sequence, event: { summary: 'Second' } }])
-  await undoOwnEvent(pool, projectId, { uid, sequence: 0, before: null })
-  expect(await stored()).toHaveLength(1)
-  await undoOwnEvent(pool, projectId, { uid, sequence: third.sequence, before: null })
-  expect(await stored()).toEqual([])
 })
