@@ -8,6 +8,7 @@ import {
   SUMMARY_MAX_LENGTH,
   UID_MAX_LENGTH,
 } from '../../../shared/mail/calendar/invite.ts'
+import { mayStartAt } from '../../../shared/mail/calendar/seriesInstance.ts'
 import {
   isRule,
   isWritableZone,
@@ -271,16 +272,25 @@ function inFourDigits(local: string, fault: Error): string {
 const atOf = ({ local, zone }: WrittenTime): number =>
   Temporal.PlainDateTime.from(local).toZonedDateTime(zone ?? 'UTC').epochMilliseconds
 
+const DAY_MS = 24 * 60 * 60 * 1000
+
 /**
  * Reads the RECURRENCE-ID of an event. It has the same type and the same time zone as the start of the series (RFC 5545
  * §3.8.4.4).
- * @throws {ApiError} 400 if the type of the RECURRENCE-ID differs from the type of the start.
+ * @throws {ApiError} 400 if the series has no instance with this start.
  */
 function instanceOf(given: string, { start, rule }: Announced): WrittenTime {
   if (rule === null) throw badRequest('event.recurrenceId must be absent: the event does not recur')
   const isDate = !start.local.includes('T')
   const at = parseIsoTime(DATE.test(given) ? `${given}T00:00:00Z` : given)
   if (at === null) throw badRequest('event.recurrenceId must be an ISO 8601 time with a zone')
-  const local = localOf(at.getTime(), isDate ? null : start.zone)
+  const stepMs = isDate ? DAY_MS : 1000
+  const atMs = Math.floor(at.getTime() / stepMs) * stepMs
+  if (!mayStartAt({ start, rule }, atMs)) {
+    throw badRequest(
+      'event.recurrenceId must be the first planned start of an instance of the series',
+    )
+  }
+  const local = localOf(atMs, isDate ? null : start.zone)
   return isDate ? { local: local.slice(0, 10), zone: null } : { local, zone: start.zone }
 }

@@ -14,7 +14,7 @@ export type Window = { fromMs: number; untilMs: number; max: number }
 const SOURCE_MAX_CHARS = 100_000
 
 /** Sets the last year of a calendar event, because RFC 5545 §3.3.4 writes a year in four digits. */
-const YEAR_MAX = 9_999
+export const YEAR_MAX = 9_999
 const LAST_MS = Date.UTC(YEAR_MAX, 11, 31)
 
 /** Holds a time of a calendar event (such as DTSTART) with its time zone. */
@@ -227,7 +227,7 @@ function dayTest({ freq, parts }: ICAL.Recur, start: PlacedTime): (next: ICAL.Ti
 
 const DAY_PARTS = ['BYDAY', 'BYMONTHDAY', 'BYYEARDAY', 'BYWEEKNO'] as const
 
-function lastOf(rule: ICAL.Recur, start: PlacedTime): number {
+export function lastOf(rule: ICAL.Recur, start: PlacedTime): number {
   const { until } = rule
   if (until === null || until === undefined) return Number.POSITIVE_INFINITY
   if (until.zone === ICAL.Timezone.utcTimezone && !until.isDate) return UTC.instantOf(until)

@@ -334,6 +334,36 @@ describe('a mail that names one instance of a recurring event changes or cancels
     expect(of('RECURRENCE-ID')).toEqual(['RECURRENCE-ID:20300311T090000Z'])
   })
 
+  const NO_INSTANCE =
+    '400 event.recurrenceId must be the first planned start of an instance of the series'
+  const FIRST = { summary: 'First', ...TIMES }
+
+  test('a time or a date that is no instance of the series is refused, and the series stays unchanged', async () => {
+    const { uid } = await written({ ...SERIES, rule: 'FREQ=WEEKLY;COUNT=3' })
+    for (const recurrenceId of [
+      ...['2030-03-12', '2030-03-12T09:00:00Z', '2030-03-11T10:00:00Z', '2030-02-25T09:00:00Z'],
+      ...['2030-03-25T09:00:00Z', '2031-03-10T09:00:00Z', '9999-12-31T23:59:59Z'],
+    ]) {
+      expect([recurrenceId, await faultOf({ uid, cancel: true, recurrenceId })]).toEqual([
+        ...[recurrenceId, NO_INSTANCE],
+      ])
+      expect(await faultOf({ ...FIRST, uid, recurrenceId })).toBe(NO_INSTANCE)
+    }
+    const last = await written({ uid, cancel: true, recurrenceId: '2030-03-18T09:00:00Z' })
+    expect(last.sequence).toBe(1)
+  })
+
+  test('an instance of an endless series is accepted up to the year 9999 in the time zone of the series', async () => {
+    const times = { start: '2030-03-04T08:00:00', end: '2030-03-04T09:00:00', zone: 'Asia/Tokyo' }
+    for (const rule of ['FREQ=DAILY', 'FREQ=YEARLY;BYYEARDAY=-1,1,100']) {
+      const { uid } = await written({ ...times, rule })
+      const late = await written({ uid, cancel: true, recurrenceId: '9999-12-30T23:00:00Z' })
+      expect(late.of('RECURRENCE-ID')).toEqual(['RECURRENCE-ID;TZID=Asia/Tokyo:99991231T080000'])
+      const after = { uid, cancel: true, recurrenceId: '9999-12-31T23:00:00Z' }
+      expect(await faultOf(after)).toBe(NO_INSTANCE)
+    }
+  })
+
   test('a change of an instance is refused if the instance’s time has no time zone, or if the event does not recur', async () => {
     const { uid } = await written(SERIES)
     for (const recurrenceId of ['2030-03-11T10:00:00', 'next', '', '2030-02-30']) {
