@@ -192,6 +192,7 @@ create table calendar_events (
   message_row bigint,
   updated_at timestamp(3) with time zone default clock_timestamp() not null,
   answer_stamp timestamp with time zone,
+  over_at timestamp with time zone default 'infinity'::timestamp with time zone not null,
   constraint calendar_events_answer_check CHECK ((answer = ANY (ARRAY['needs-action'::text, 'accepted'::text, 'declined'::text, 'tentative'::text]))),
   constraint calendar_events_organizer_check CHECK ((length(organizer) <= 320)),
   constraint calendar_events_sequence_check CHECK ((sequence >= 0)),
@@ -910,12 +911,13 @@ create table outbound_recipients (
   constraint outbound_recipients_pkey PRIMARY KEY (message_row, address)
 );
 
--- The events that a project organizes, each with its last SEQUENCE: they are noted before their mail is accepted.
+-- The events that a project organizes, each with its last SEQUENCE: they are stored together with their mail.
 create table own_events (
   project_id text not null,
   uid_hash bytea not null,
   sequence integer default 0 not null,
   event jsonb not null,
+  over_at timestamp with time zone default (now() + '760 days'::interval) not null,
   constraint own_events_sequence_check CHECK ((sequence >= 0)),
   constraint own_events_uid_hash_check CHECK ((octet_length(uid_hash) = 32)),
   constraint own_events_pkey PRIMARY KEY (project_id, uid_hash)
@@ -1677,6 +1679,8 @@ CREATE INDEX calendar_events_forgotten ON public.calendar_events USING btree ("r
 
 CREATE INDEX calendar_events_message ON public.calendar_events USING btree (message_row) WHERE (message_row IS NOT NULL);
 
+CREATE INDEX calendar_events_over ON public.calendar_events USING btree (project_id, over_at) WHERE (message_row IS NULL);
+
 CREATE INDEX calendar_instances_project ON public.calendar_instances USING btree (project_id, ends_at);
 
 CREATE INDEX chain_transaction_payments_payment ON public.chain_transaction_payments USING btree (payment_id);
@@ -1790,6 +1794,8 @@ CREATE INDEX outbound_mails_due ON public.outbound_mails USING btree (next_attem
 CREATE INDEX outbound_mails_own_event ON public.outbound_mails USING btree (project_id) WHERE (own_event IS NOT NULL);
 
 CREATE INDEX outbound_recipients_relay ON public.outbound_recipients USING btree (relay_id) WHERE (relay_id IS NOT NULL);
+
+CREATE INDEX own_events_over ON public.own_events USING btree (project_id, over_at);
 
 CREATE INDEX passkey_challenges_expiry ON public.passkey_challenges USING btree (expires_at);
 

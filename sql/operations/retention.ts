@@ -6,6 +6,7 @@ import { RETENTION_CLASSES, RETENTION_NAMES, type RetentionClass } from '../../s
 import { ORGANIZATION } from '../account/audit.ts'
 import { daysOf, isExpired, retentionJoins } from '../account/projects/retention.ts'
 import type { Pool, Queryable } from '../db.ts'
+import { expireEvents, overBefore } from '../mail/calendar/expireEvents.ts'
 import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages/expireMail.ts'
 import { isHere } from '../till/watch/chainStatus.ts'
 
@@ -62,7 +63,8 @@ const REMOVE: Record<
   RetentionClass,
   (pool: Pool, projectId: string, before: Date) => Promise<number>
 > = {
-  mail: expireMail,
+  mail: async (pool, projectId, before) =>
+    (await expireMail(pool, projectId, before)) + (await expireEvents(pool, projectId)),
   rawMail: expireRawMail,
   deliveries: statement(
     'expired-deliveries',
@@ -100,6 +102,8 @@ const IS_DUE: Record<RetentionClass, (before: string) => string> = {
     [
       oldest(before, 'messages', 'created_at'),
       oldest(before, 'inbound_mails', 'received_at', `and ${REPEATED_OR_REFUSED}`),
+      oldest(overBefore(before), 'calendar_events', 'over_at', 'and message_row is null'),
+      oldest(overBefore(before), 'own_events', 'over_at'),
     ].join(' or '),
   rawMail: (before) => oldest(before, 'messages', 'created_at', 'and raw_id is not null'),
   deliveries: (before) => oldest(before, 'webhook_deliveries', 'created_at'),
@@ -130,7 +134,7 @@ const NEXT_DUE = `
   )
   select id, row, ${RETENTION_NAMES.map(
     (name) =>
-      `case when ${PURGED.has(name) ? 'p.is_live and ' : ''}(${IS_DUE[name](`p.${column(name)}`)}) then ${column(name)} end as "${name}"`,
+      `case when ${PURGED.has(name) ? 'p.is_live and ' : ''}(${IS_DUE[name](`p.${column(name)}`)}) then coalesce(${column(name)}, 'epoch') end as "${name}"`,
   ).join(', ')}
   from timed p order by row`
 

@@ -19,8 +19,9 @@ import {
 } from '../../../shared/mail/calendar/writeCalendar.ts'
 import { ianaName, localOf } from '../../../shared/mail/calendar/zones.ts'
 import { calendarType, type SentAttachment } from '../../../shared/mail/compose/sentAttachment.ts'
+import { COMING_MAX, isCalendarFull } from '../../../sql/mail/calendar/expireEvents.ts'
 import { findOwnEvent, type OwnEventRevision } from '../../../sql/mail/calendar/ownEvents.ts'
-import { badRequest, notFound } from '../../http/errors.ts'
+import { ApiError, badRequest, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
 const TIME_MAX_LENGTH = 40
@@ -140,6 +141,8 @@ export async function invitationOf(
   }
   const known = input.uid === undefined ? null : await findOwnEvent(pool, projectId, input.uid)
   if (input.uid !== undefined && known === null) throw notFound('Event not found')
+  if ((known === null || isInstance) && (await isCalendarFull(pool, projectId)))
+    throw calendarFull()
   const before = known === null ? null : (known.event as Announced)
   const series = isInstance || announced === null ? before! : announced
   const uid = input.uid ?? `${randomBytes(16).toString('hex')}@${domainOf(mail.from)}`
@@ -157,6 +160,7 @@ export async function invitationOf(
       ...mail.cc.map((one) => ({ ...one, role: 'optional' as const })),
     ],
   }
+  const endsAt = announced === null ? null : new Date(atOf(announced.end))
   const content = input.cancel === true ? writeCancellation(event) : writeRequest(event)
   return {
     attachment: {
@@ -166,8 +170,14 @@ export async function invitationOf(
       content: Buffer.from(content),
     },
     shown: { uid, sequence },
-    change: { uid, sequence, before, event: series },
+    change: { uid, sequence, before, event: series, endsAt },
   }
+}
+
+/** Makes the 413 error for a project with too many coming events whose messages are deleted. */
+export function calendarFull(): ApiError {
+  const message = `The calendar holds ${COMING_MAX} coming events without a message: cancel or decline some`
+  return new ApiError(413, 'quota_exceeded', message)
 }
 
 /**

@@ -13,6 +13,7 @@ import { calendarType } from '../../../shared/mail/compose/sentAttachment.ts'
 import { replyReferences } from '../../../shared/mail/threading.ts'
 import type { AppliedInvite } from '../../../sql/mail/calendar/applyInvites.ts'
 import { findEventStates } from '../../../sql/mail/calendar/calendarEvents.ts'
+import { isCalendarFull } from '../../../sql/mail/calendar/expireEvents.ts'
 import type { SingleMessage } from '../../../sql/mail/messages/messages.ts'
 import { badRequest, conflict } from '../../http/errors.ts'
 import type { Caller } from '../../http/requestState.ts'
@@ -20,6 +21,7 @@ import type { Services } from '../../http/services.ts'
 import { readStored } from '../messages/messageRoutes.ts'
 import { SUBJECT_MAX_LENGTH } from '../outbound/sendInput.ts'
 import { acceptOnce, type Once, type RepliedAnswer } from '../outbound/sending.ts'
+import { calendarFull } from './eventInput.ts'
 import { toInvite } from './inviteDocs.ts'
 
 const ANSWERS = ['accepted', 'declined', 'tentative'] as const
@@ -63,6 +65,9 @@ export async function answerInvite(
   return await acceptOnce(services, projectId, { ...once, request }, async () => {
     const original = await readStored(services, caller, originalId)
     const invite = await inviteToAnswer(services, projectId, original, body.uid)
+    if (body.answer !== 'declined' && (await isCalendarFull(services.pool, projectId))) {
+      throw calendarFull()
+    }
     const organizer = invite.organizer === null ? null : parseAddress(invite.organizer.address)
     if (organizer === null) throw badRequest('The invitation names no organizer to answer to')
     const from = original.inboxAddress

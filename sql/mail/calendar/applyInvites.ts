@@ -10,7 +10,7 @@ import { effectOf, type Revision } from '../../../shared/mail/calendar/precedenc
 import { localOf } from '../../../shared/mail/calendar/zones.ts'
 import type { Client, Queryable } from '../../db.ts'
 import { answerOf, forgetAnswers, forgetFormerAnswers } from './attendeeAnswers.ts'
-import { placeInstances } from './instances.ts'
+import { hasAllChanges, placeInstances } from './instances.ts'
 import {
   findEvent,
   type Given,
@@ -126,6 +126,8 @@ async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
     series: series && { ...series, isCancelled: series.status === 'cancelled' },
   })
   if (effect !== 'new' && effect !== 'updated') return effect
+  const isNewChange = instance !== WHOLE && known === null
+  if (isNewChange && (await hasAllChanges(db, place, organizer))) return 'proposal'
   const isOwn = message.direction === 'sent'
   const answer = isOwn ? 'accepted' : keptAnswer(invite, known, series)
   const row = await storeEvent(db, place, { organizer, isProven, isOwn, answer })

@@ -2,6 +2,7 @@ import type { Instance } from '../../../shared/mail/calendar/instances.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { deleteInBatches } from '../../deleteInBatches.ts'
 import { addJob, hasNoJob } from '../../queue/jobs.ts'
+import type { Place } from './knownEvents.ts'
 
 /**
  * Sets the number of days, from now or from the event's start, for which the service stores instances of a calendar
@@ -11,6 +12,11 @@ const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180
 /** Sets the number of past days for which the service keeps instances of calendar events. */
 const BEFORE_DAYS = 366
+/**
+ * Sets the number of days for which a past instance may still stand in the calendar. Until then, the changed instance
+ * must replace it.
+ */
+const SHOWN_DAYS = BEFORE_DAYS + AGAIN_DAYS
 /** Sets the maximum number of stored instances of one calendar event. */
 export const INSTANCES_MAX = 2_000
 /**
@@ -23,6 +29,21 @@ const TRIES_MAX = 3
  * certainly died.
  */
 const CLAIM_SECONDS = 10
+
+/** Tells whether a series has as many changed instances as the service stores. */
+export async function hasAllChanges(
+  db: Queryable,
+  place: Place,
+  organizer: string,
+): Promise<boolean> {
+  const { rowCount } = await db.query({
+    name: 'has-all-changes',
+    text: `select from calendar_events where project_id = $1 and uid_hash = $2 and organizer = $3
+             and instance > '-infinity' offset ${INSTANCES_MAX - 1} limit 1`,
+    values: [place.message.projectId, place.uid, organizer],
+  })
+  return rowCount === 1
+}
 
 const IN_CALENDAR = `status <> 'cancelled' and answer in ('accepted', 'tentative')`
 
@@ -47,6 +68,7 @@ export async function placeInstances(db: Queryable, eventRows: readonly string[]
       from calendar_events where row = any ($1::bigint[]) and source is null and ${IN_CALENDAR}`,
     values: [eventRows],
   })
+  await noteEnds(db, eventRows)
   const { rows } = await db.query<{ project_id: string }>({
     name: 'plan-expansion',
     text: `
@@ -57,6 +79,40 @@ export async function placeInstances(db: Queryable, eventRows: readonly string[]
   })
   const [planned] = rows
   if (planned !== undefined) await queueExpansion(db, planned.project_id)
+}
+
+/**
+ * Stores when events are over. An event that is not in the calendar is over at once. A series is over when the service
+ * finds no further instance of it.
+ */
+async function noteEnds(db: Queryable, eventRows: readonly string[]): Promise<void> {
+  const isSeries = (series: string, instance: string) =>
+    `${series}.project_id = ${instance}.project_id and ${series}.uid_hash = ${instance}.uid_hash
+       and ${series}.organizer = ${instance}.organizer and ${series}.instance = '-infinity'`
+  await db.query({
+    name: 'note-ends-of-events',
+    text: `
+      update calendar_events e set over_at = case
+        when instance > '-infinity' then case
+          when exists (select from calendar_events s where ${isSeries('s', 'e')} and s.status = 'cancelled')
+          then clock_timestamp()
+          else greatest(instance, (invite #>> '{end,at}')::timestamptz) + interval '${SHOWN_DAYS} days' end
+        when not (${IN_CALENDAR}) then clock_timestamp()
+        when source is null then (invite #>> '{end,at}')::timestamptz
+        else 'infinity' end
+      where row = any ($1::bigint[])`,
+    values: [eventRows],
+  })
+  // A series stays as long as its changed instances.
+  await db.query({
+    name: 'note-ends-of-series',
+    text: `
+      update calendar_events s set over_at = i.over_at
+      from (select project_id, uid_hash, organizer, max(over_at) as over_at from calendar_events
+            where row = any ($1::bigint[]) and instance > '-infinity' group by project_id, uid_hash, organizer) i
+      where ${isSeries('s', 'i')} and s.status <> 'cancelled' and s.over_at < i.over_at`,
+    values: [eventRows],
+  })
 }
 
 export const queueExpansion = (db: Queryable, projectId: string, runAt?: Date): Promise<void> =>
@@ -147,7 +203,11 @@ export async function storeInstances(
     name: 'store-instances',
     text: `
       with event as (
-        update calendar_events set expand_tries = 0, expand_claim = null,
+        update calendar_events e set expand_tries = 0, expand_claim = null,
+          over_at = case when $3 then 'infinity' else greatest(clock_timestamp(), (
+            select max(over_at) from calendar_events i
+            where i.project_id = e.project_id and i.uid_hash = e.uid_hash and i.organizer = e.organizer
+              and i.instance > '-infinity')) end,
           expand_at = case when $3 then clock_timestamp() + least(interval '${AGAIN_DAYS} days',
             case when $7::timestamptz is not null
               then greatest(interval '1 day', ($7::timestamptz - clock_timestamp()) / 2) end) end

@@ -11,11 +11,25 @@ export type OwnEvent = { sequence: number; event: object }
  */
 export type OwnEventChange = { uid: string; sequence: number; before: object | null }
 
-/** Describes a change of a calendar event that a project organizes, with the event after the change. */
-export type OwnEventRevision = OwnEventChange & { event: object }
+/**
+ * Describes a change of a calendar event that a project organizes, with the event after the change. The field `endsAt`
+ * holds the end of the event. Null means that the change does not state it.
+ */
+export type OwnEventRevision = OwnEventChange & { event: object; endsAt: Date | null }
 
-/** Names a calendar event that a project organizes, with a change of this event. */
-type Revised = { projectId: string; ownEvent: OwnEventRevision }
+/**
+ * Names a calendar event that a project organizes, with the change that a mail makes to this event. The service sends
+ * the mail at `sendAt`, or at once.
+ */
+type Revised = { projectId: string; ownEvent: OwnEventRevision; sendAt: Date | null }
+
+/**
+ * Sets how many days before the end of an event the service may forget it, if the calendar does not have it. This
+ * happens if the mail of the event is deleted before a worker reads it.
+ */
+const AHEAD_DAYS = 730
+/** Sets the number of days for which a mail may wait for approval at most. */
+const WAITING_DAYS = 30
 
 /** Finds a calendar event that a project organizes. @returns null if the project organizes no event with the UID. */
 export async function findOwnEvent(
@@ -61,13 +75,21 @@ export async function writeOwnEvents(db: Queryable, revised: readonly Revised[])
   if (revised.length === 0) return
   await db.query({
     name: 'write-own-events',
-    text: `insert into own_events (project_id, uid_hash, sequence, event)
-           select * from unnest($1::text[], $2::bytea[], $3::int[], $4::jsonb[]) order by 1, 2
-           on conflict (project_id, uid_hash) do update set sequence = excluded.sequence, event = excluded.event`,
+    text: `insert into own_events (project_id, uid_hash, sequence, event, over_at)
+           select project_id, hash, sequence, event, interval '${WAITING_DAYS} days'
+             + greatest(now(), send_at,
+               case when ends_at is not null then least(ends_at, now() + interval '${AHEAD_DAYS} days') end)
+           from unnest($1::text[], $2::bytea[], $3::int[], $4::jsonb[], $5::timestamptz[], $6::timestamptz[])
+             u (project_id, hash, sequence, event, send_at, ends_at)
+           order by project_id, hash
+           on conflict (project_id, uid_hash) do update set sequence = excluded.sequence, event = excluded.event,
+             over_at = greatest(own_events.over_at, excluded.over_at)`,
     values: [
       ...keysOf(revised),
       revised.map(({ ownEvent }) => ownEvent.sequence),
       revised.map(({ ownEvent }) => JSON.stringify(ownEvent.event)),
+      revised.map(({ sendAt }) => sendAt),
+      revised.map(({ ownEvent }) => ownEvent.endsAt),
     ],
   })
 }

@@ -113,7 +113,9 @@ export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
 
 /** Returns the changes that send intents make to events of their projects. */
 export const eventChangesOf = (intents: readonly SendIntent[]) =>
-  intents.flatMap(({ projectId, ownEvent }) => (ownEvent == null ? [] : [{ projectId, ownEvent }]))
+  intents.flatMap(({ projectId, ownEvent, sendAt }) =>
+    ownEvent == null ? [] : [{ projectId, ownEvent, sendAt }],
+  )
 
 const wordOf = (projectId: string, name: string): string => JSON.stringify([projectId, name])
 

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { transaction } from '../../../../sql/db.ts'
 import { endUnsent, lockUnsent } from '../../../../sql/mail/outbound/unsentMails.ts'
+import { startMaintenance } from '../../../../workers/operations/maintenance.ts'
 import {
   calendarOf,
   untilCalendar,
@@ -15,6 +16,7 @@ import { callTool, connectMcp, textOf } from '../../../support/mcp.ts'
 import {
   type Agent,
   messagePath,
+  silentLog,
   startTestService,
   type TestService,
 } from '../../../support/service.ts'
@@ -397,6 +399,49 @@ test('of parallel changes of one event, only the accepted ones raise the sequenc
   )
   const last = answers.findIndex(({ body }) => body.event?.sequence === left)
   expect(rows).toEqual([{ sequence: left, summary: `Summary ${last}` }])
+})
+
+test('an event that was over a year ago leaves the calendar after its message is deleted, and a coming event stays', async () => {
+  const host = await service.newAgent()
+  const { pool, url } = service.database
+  const past = { ...EVENT, start: '2020-03-04T10:00:00', end: '2020-03-04T10:30:00' }
+  const kept = [await sendMail(host, { event: past }), await sendMail(host, { event: EVENT })]
+  const gone = await sendMail(host, { event: past })
+  const uids = async () => {
+    const { rows } = await pool.query(
+      `select invite ->> 'uid' as uid from calendar_events where project_id = $1 order by row`,
+      [host.project.id],
+    )
+    return rows.map(({ uid }) => uid)
+  }
+  await waitFor('three events', async () => (await uids()).length === 3)
+  for (const { messageId } of [kept[1]!, gone]) await host.delete(messagePath(messageId))
+  const maintenance = startMaintenance(url, service.config.retention, silentLog)
+  try {
+    await waitFor('the old event to go', async () => !(await uids()).includes(gone.event.uid))
+    expect(await uids()).toEqual(kept.map(({ event }) => event.uid))
+  } finally {
+    await maintenance.stop()
+  }
+})
+
+test('a project with 50,000 coming events without a message can change and cancel events, but not announce new ones', async () => {
+  const host = await service.newAgent()
+  const { uid } = (await sendMail(host, { event: EVENT })).event
+  await service.database.pool.query(
+    `insert into calendar_events (project_id, uid_hash, organizer, sequence, stamp, is_proven, is_own, status, answer, invite)
+     select $1, sha256(n::text::bytea), '', 0, now(), false, true, 'confirmed', 'accepted', '{}'
+     from generate_series(1, 50000) n`,
+    [host.project.id],
+  )
+  const mail = { to: ['ada@example.com'], subject: 'S', text: 'T' }
+  const refused = await host.post('/v0/messages/send', { ...mail, event: EVENT })
+  expect([refused.status, refused.body.error]).toEqual([413, 'quota_exceeded'])
+  await sendMail(host, { event: { ...EVENT, uid } })
+  await sendMail(host, { event: { uid, cancel: true } })
+  await service.database.pool.query('delete from calendar_events where project_id = $1', [
+    host.project.id,
+  ])
 })
 
 test('line breaks in an event’s text add no line to the calendar file', async () => {

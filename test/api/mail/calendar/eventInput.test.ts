@@ -35,7 +35,7 @@ async function written(input: EventInput, mail: Partial<typeof MAIL> = {}, proje
   const services = { pool: database.pool } as never
   const whole = { ...MAIL, ...mail }
   const { attachment, shown, change } = await invitationOf(services, project, input, whole)
-  await writeOwnEvents(database.pool, [{ projectId: project, ownEvent: change }])
+  await writeOwnEvents(database.pool, [{ projectId: project, ownEvent: change, sendAt: null }])
   const text = attachment.content.toString().replaceAll('\r\n ', '')
   const event = text.slice(text.indexOf('BEGIN:VEVENT'))
   return {

@@ -19,10 +19,16 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const FIRST = { summary: 'First' }
-const START: OwnEventRevision = { uid: 'uid', sequence: 0, before: null, event: FIRST }
+const START: OwnEventRevision = {
+  uid: 'uid',
+  sequence: 0,
+  before: null,
+  event: FIRST,
+  endsAt: null,
+}
 const CHANGE: OwnEventRevision = {
   ...{ uid: 'uid', sequence: 1 },
-  ...{ before: FIRST, event: { summary: 'Second' } },
+  ...{ before: FIRST, event: { summary: 'Second' }, endsAt: null },
 }
 
 /** Accepts mails that change events, and returns the kind of each result. */
