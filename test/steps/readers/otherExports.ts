@@ -24,7 +24,7 @@ const BY_REASON: Record<string, string> = {
     till/usdc.ts formatUsdc, till/usdc.ts usdcNetworkOfChainId, till/x402.ts versionOf, till/x402.ts wireReason`,
   'it writes what a reader has checked and bounded': `mail/calendar/writeCalendar.ts writeAnswer,
     mail/calendar/writeCalendar.ts writeCancellation, mail/calendar/writeCalendar.ts writeRequest,
-    mail/calendar/writeCalendar.ts isWritableZone, mail/calendar/seriesInstance.ts mayStartAt, mail/calendar/instances.ts lastOf, mail/calendar/mailto.ts mailtoOf, mail/calendar/zones.ts localOf, mail/compose/approvalNotice.ts approvalNotice, mail/compose/serviceContent.ts serviceContent, mail/compose/signInMail.ts signInMail,
+    mail/calendar/writeCalendar.ts isWritableZone, mail/calendar/instances.ts lastOf, mail/calendar/mailto.ts mailtoOf, mail/calendar/zones.ts localOf, mail/compose/approvalNotice.ts approvalNotice, mail/compose/serviceContent.ts serviceContent, mail/compose/signInMail.ts signInMail,
     mail/compose/bounceAddress.ts bounceAddress, mail/compose/bounceAddress.ts isTagOf, mail/compose/composeMail.ts composeMail, mail/compose/composeSigned.ts composeSigned,
     mail/compose/customHeaders.ts customFields, mail/parse/reduceBounce.ts reduceBounce, mail/compose/unsubscribe.ts unsubscribeFields,
     mail/mtaSts.ts policyText, mail/reservedAddresses.ts reservedAddresses, till/authorization.ts authorizationDigest, till/authorization.ts authorizationTypedData, till/authorization.ts cancellationDigest,

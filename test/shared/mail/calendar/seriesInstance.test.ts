@@ -70,22 +70,3 @@ test('a series of whole days has its instances on dates', () => {
   const start = { local: '2030-01-29', zone: null }
   expect(daysOf('FREQ=WEEKLY;COUNT=2', start)).toEqual(['2030-01-29', '2030-02-05'])
 })
-
-test('each check takes less than a few milliseconds, even for a rule that matches no day', () => {
-  const rules = [
-    ...['FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=999999', 'FREQ=MONTHLY;BYDAY=52SA;COUNT=9'],
-    ...[
-      'FREQ=DAILY;INTERVAL=999999;BYDAY=SA,WE',
-      'FREQ=YEARLY;BYDAY=TU,-24TU;BYMONTH=12;COUNT=357',
-    ],
-    `FREQ=MONTHLY;BYDAY=${'MO,TU,WE,TH,FR,SA,SU,'.repeat(9)}MO;BYSETPOS=366,-366;COUNT=99`,
-    `FREQ=DAILY;BYDAY=MO;COUNT=999999`,
-  ]
-  const times = [...Array(20).keys()].map((n) => Date.UTC(2043, 8, n + 1, 8))
-  for (const rule of rules) for (const at of times) mayStartAt({ start: START, rule }, at)
-  for (const rule of rules) {
-    const startedMs = performance.now()
-    for (const at of times) mayStartAt({ start: START, rule }, at)
-    expect([rule, (performance.now() - startedMs) / times.length < 3]).toEqual([rule, true])
-  }
-})

@@ -5,6 +5,7 @@
 import { mendLines } from '../../../../shared/mail/calendar/contentLines.ts'
 import { CALENDAR_MAX_CHARS } from '../../../../shared/mail/calendar/invite.ts'
 import { addressOfMailto } from '../../../../shared/mail/calendar/mailto.ts'
+import { mayStartAt } from '../../../../shared/mail/calendar/seriesInstance.ts'
 import { isRule } from '../../../../shared/mail/calendar/writeCalendar.ts'
 import { ianaName } from '../../../../shared/mail/calendar/zones.ts'
 import { readCsv } from '../../../../shared/mail/documents/csvText.ts'
@@ -40,6 +41,11 @@ const CALENDAR = {
       '¦',
     ),
 }
+/** Sets the length of the longest recurrence rule that the API takes. */
+const RULE_MAX = 500
+const SERIES_START = { local: '2030-01-29T10:00:00', zone: 'Europe/Berlin' }
+/** Holds the start of an instance that is 3,800 days after the start of the series. */
+const SERIES_AT = Date.UTC(2040, 5, 25, 8)
 const RULE = { ...TEXT, tokens: [';BYDAY=MO', 'BYDAY=', ',MO', ';COUNT=1', '=', 'A', ';'] }
 
 const refusable = (read: () => unknown): unknown => {
@@ -95,5 +101,20 @@ export const DOCUMENT_READERS: readonly Reader[] = [
   mailReader('calendar/zones.ts ianaName', ATTRIBUTE_MAX, TEXT, (text) => ianaName(text)),
   mailReader('calendar/writeCalendar.ts isRule', ATTRIBUTE_MAX, RULE, (text) =>
     isRule(`FREQ=DAILY;${text}`),
+  ),
+  mailReader(
+    'calendar/seriesInstance.ts mayStartAt',
+    RULE_MAX,
+    RULE,
+    (text) => {
+      for (const rule of [`FREQ=DAILY;${text}`, `FREQ=MONTHLY;BYSETPOS=-1;${text}`]) {
+        if (isRule(rule)) mayStartAt({ start: SERIES_START, rule }, SERIES_AT)
+      }
+    },
+    {
+      own: { weekdays: (length) => `BYDAY=${'MO,'.repeat(length / 3)}MO;COUNT=999999` },
+      // COUNT counts at most 4,000 days.
+      budget: 400_000,
+    },
   ),
 ]
