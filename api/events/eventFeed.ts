@@ -212,7 +212,7 @@ function toEventReader(
         if (events.length > 0) return events
         const leftMs = deadlineMs - performance.now()
         if (leftMs <= 0) return []
-        if (channel.stale || reader.ended) continue
+        if (channel.stale || reader.ended || reader.position < channel.head) continue
         await reader.pause.sleep(leftMs)
       }
       return []
@@ -235,15 +235,17 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
       throw error
     })
   }
-  if (reader.position >= channel.head) return []
+  // Another reader may fetch newer events during the query below, and then raises `channel.head`.
+  const { head } = channel
+  if (reader.position >= head) return []
   const isAhead = ({ seq }: StoredEvent) => seq > reader.position
-  const covered = (channel.recent[0]?.seq ?? channel.head + 1n) <= reader.position + 1n
+  const covered = (channel.recent[0]?.seq ?? head + 1n) <= reader.position + 1n
   const { events } = covered
     ? { events: within(channel.recent.filter(isAhead), READ_AT_ONCE) }
     : await listEvents(pool, channel.projectId, { after: reader.position, ...READ_AT_ONCE })
   // A reader skips events that the database has already deleted. If the database has deleted all events after the
-  // reader's position, the position moves to the newest known event.
-  reader.position = events.at(-1)?.seq ?? channel.head
+  // reader's position, the position moves to the newest event that was known before the query.
+  reader.position = events.at(-1)?.seq ?? head
   return events
 }
 

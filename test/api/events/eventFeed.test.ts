@@ -285,6 +285,24 @@ describe('event readers of one project share their database reads', () => {
     expect(performance.now() - startMs).toBeLessThan(4_000)
   })
 
+  test('a reader that finds all its earlier events deleted still gets an event that another reader fetches meanwhile', async () => {
+    let meanwhile = async () => {}
+    let lists = 0
+    const deaf = await deafFeed(undefined, async (name) => {
+      // The first list serves all readers of the project. The second list looks for the deleted events.
+      if (name === 'list-events' && ++lists === 2) await meanwhile()
+    })
+    const projectId = await projectWith(3)
+    const { reader } = await deaf.open(projectId, after(1))
+    await pool.query('delete from events where project_id = $1', [projectId])
+    meanwhile = async () => {
+      await add(projectId)
+      const { reader: other } = await deaf.open(projectId, after(3))
+      expect(await seqs(nowOf(other))).toEqual([4])
+    }
+    expect(await seqs(reader.next(soon()))).toEqual([4])
+  })
+
   test('if a database read fails, event readers get the error, and later get the events that the next read returns', async () => {
     let isAway = false
     const deaf = await deafFeed((name) => {
