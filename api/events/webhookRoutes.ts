@@ -1,6 +1,7 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { EVENT_SCOPES, EVENT_TYPES, type EventType } from '../../shared/events/events.ts'
+import { EVENT_SCOPES, EVENT_TYPES } from '../../shared/events/events.ts'
+import type { Scope } from '../../shared/scopes.ts'
 import {
   createProjectWebhook,
   deleteProjectWebhook,
@@ -205,7 +206,7 @@ async function change(
       ? {}
       : { url: readOutboundUrl('url', url, services.config.allowPrivateNetworks) }),
   })
-  if (changed === null) throw missing()
+  if (changed === null) throw await reasonOf(services, request, id)
   return toView(changed)
 }
 
@@ -213,13 +214,15 @@ async function rotateSecret(services: Services, request: Request, id: string) {
   const { pool, keyring } = services
   const target = await findTarget(services, request, id)
   const rotated = await rotateProjectWebhook(pool, await keyring(pool), target)
-  if (rotated === null) throw missing()
+  if (rotated === null) throw await reasonOf(services, request, id)
   return withSecret(rotated)
 }
 
 async function remove(services: Services, request: Request, id: string) {
   const target = await findTarget(services, request, id)
-  if (!(await deleteProjectWebhook(services.pool, target))) throw missing()
+  if (!(await deleteProjectWebhook(services.pool, target))) {
+    throw await reasonOf(services, request, id)
+  }
   return new Response(null, { status: 204 })
 }
 
@@ -234,12 +237,21 @@ const withSecret = ({ webhook, secret }: { webhook: ProjectWebhook; secret: stri
  * @throws {ApiError} 403 for a missing scope, 404 for an unknown webhook.
  */
 async function findTarget({ pool }: Services, request: Request, id: string) {
-  const target = { projectId: requireEventScopes(request, []), id }
+  const { scopes } = identityOf(request)
+  const events = EVENT_TYPES.filter((type) => scopes.includes(EVENT_SCOPES[type]))
+  const target = { projectId: requireEventScopes(request, []), id, events }
   const webhook = await findProjectWebhook(pool, target)
   if (webhook === null) throw missing()
   requireEventScopes(request, webhook.events)
   return target
 }
+
+/**
+ * Returns the reason why a webhook that the request may change did not change. Another request has deleted the webhook,
+ * or has added an event for which the API key lacks the scope.
+ */
+const reasonOf = (services: Services, request: Request, id: string): Promise<unknown> =>
+  findTarget(services, request, id).then(missing, (error: unknown) => error)
 
 /**
  * Returns the project of an API key if the scopes of the key allow all given events. @throws {ApiError} 403 if the key
@@ -250,11 +262,13 @@ function requireEventScopes(request: Request, events: Static<typeof Events>): st
   if (projectId === null) {
     throw new ApiError(403, 'forbidden', 'A platform key receives no events: use a project key')
   }
-  const lacking = events
-    .map((type: EventType) => EVENT_SCOPES[type])
-    .find((scope) => !scopes.includes(scope))
-  if (lacking !== undefined) {
-    throw new ApiError(403, 'forbidden', `Missing required scope: ${lacking}`)
-  }
-  return projectId
+  const lacking = events.find((type) => !scopes.includes(EVENT_SCOPES[type]))
+  if (lacking === undefined) return projectId
+  // A newer version of the service may have stored an event type that this version does not know.
+  const scope: Scope | undefined = EVENT_SCOPES[lacking]
+  const message =
+    scope === undefined
+      ? `This version of the service does not know the event ${lacking}`
+      : `Missing required scope: ${scope}`
+  throw new ApiError(403, 'forbidden', message)
 }

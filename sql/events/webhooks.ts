@@ -96,37 +96,47 @@ export async function findProjectWebhook(
 }
 
 /**
+ * Describes the webhook that a caller wants to change. The field `events` lists the event types that the caller may
+ * read. A webhook that receives another type does not change, because the owner may have added this type since the
+ * check of the caller's scopes.
+ */
+type OwnTarget = Target & { events: readonly EventType[] }
+
+/** Selects the webhook of an {@link OwnTarget} by the parameters $1 (project), $2 (id) and $3 (events). */
+const IS_TARGET = 'project_id = $1 and id = $2 and events <@ $3::text[] and deleted_at is null'
+
+/**
  * Changes a webhook. The change affects only future events.
- * @returns null if the project has no such webhook.
+ * @returns null if the project has no such webhook, or if the caller may not read all events of the webhook.
  */
 export async function updateProjectWebhook(
   db: Queryable,
-  { projectId, id }: Target,
+  { projectId, id, events }: OwnTarget,
   change: { url?: string; events?: readonly EventType[] },
 ): Promise<ProjectWebhook | null> {
   const { rows } = await db.query<WebhookRow>(
-    `update project_webhooks set url = coalesce($3, url), events = coalesce($4, events)
-     where project_id = $1 and id = $2 and deleted_at is null returning ${COLUMNS}`,
-    [projectId, id, change.url ?? null, change.events ?? null],
+    `update project_webhooks set url = coalesce($4, url), events = coalesce($5, events)
+     where ${IS_TARGET} returning ${COLUMNS}`,
+    [projectId, id, events, change.url ?? null, change.events ?? null],
   )
   return rows[0] === undefined ? null : toWebhook(rows[0])
 }
 
 /**
  * Replaces the secret of a project's webhook. The service signs all later delivery attempts with the new secret.
- * @returns null if the project has no such webhook.
+ * @returns null if the project has no such webhook, or if the caller may not read all events of the webhook.
  */
 export async function rotateProjectWebhook(
   db: Queryable,
   keyring: Keyring,
-  { projectId, id }: Target,
+  { projectId, id, events }: OwnTarget,
 ): Promise<{ webhook: ProjectWebhook; secret: string } | null> {
   const secret = newWebhookSecret()
   const sealed = sealWebhookSecret(keyring, { projectId, id, secret })
   const { rows } = await db.query<WebhookRow>(
-    `update project_webhooks set webhook_key_id = $3, webhook_wrapped_key = $4, webhook_ciphertext = $5
-     where project_id = $1 and id = $2 and deleted_at is null returning ${COLUMNS}`,
-    [projectId, id, sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+    `update project_webhooks set webhook_key_id = $4, webhook_wrapped_key = $5, webhook_ciphertext = $6
+     where ${IS_TARGET} returning ${COLUMNS}`,
+    [projectId, id, events, sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
   )
   return rows[0] === undefined ? null : { webhook: toWebhook(rows[0]), secret }
 }
@@ -141,17 +151,17 @@ const WITHOUT_SECRETS = `webhook_key_id = null, webhook_wrapped_key = null, webh
 export const DELETED = `deleted_at = clock_timestamp(), ${WITHOUT_SECRETS}`
 
 /**
- * Deletes a webhook and aborts the pending deliveries to the webhook. @returns false if the project has no such
- * webhook.
+ * Deletes a webhook and aborts the pending deliveries to the webhook.
+ * @returns false if the project has no such webhook, or if the caller may not read all events of the webhook.
  */
 export async function deleteProjectWebhook(
   pool: Pool,
-  { projectId, id }: Target,
+  { projectId, id, events }: OwnTarget,
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
-      `update project_webhooks set ${DELETED} where project_id = $1 and id = $2 and deleted_at is null`,
-      [projectId, id],
+      `update project_webhooks set ${DELETED} where ${IS_TARGET}`,
+      [projectId, id, events],
     )
     if (rowCount === 0) return false
     await abortDeliveriesOf(db, { webhookId: id, error: 'the webhook was deleted' })

@@ -224,6 +224,50 @@ test('if a webhook is deleted while other requests change it, those requests get
   )
 })
 
+test('if the owner adds an event to a webhook while requests of an API key without the scope of this event change it, those requests get status 403', async () => {
+  await using receiver = await startReceiver()
+  const agent = await service.newAgent({ scopes: ['mail:read'] })
+  const made = await register(agent, receiver, ['message.received'])
+  const path = `/v0/webhooks/${made.webhookId}`
+  const events = ['message.received', 'message.code']
+  const late = await whileHeld(
+    service.database.pool,
+    'update project_webhooks set events = $2 where id = $1',
+    [made.webhookId, events],
+    () => [
+      agent.patch(path, { url: 'https://elsewhere.example/' }),
+      agent.post(`${path}/rotate-secret`),
+      agent.delete(path),
+    ],
+  )
+  expect(late.map(({ status, body }) => [status, body.message])).toEqual(
+    late.map(() => [403, 'Missing required scope: mail:codes']),
+  )
+  const { secret: _, ...kept } = { ...made, events, url: new URL(receiver.url).origin }
+  expect((await agent.get('/v0/webhooks')).body.webhooks).toEqual([kept])
+})
+
+test('no request changes a webhook with an event type that only a newer version of the service knows', async () => {
+  await using receiver = await startReceiver()
+  const agent = await service.newAgent()
+  const { webhookId } = await register(agent, receiver, ['message.received'])
+  await service.database.pool.query(
+    `update project_webhooks set events = events || '{message.imagined}' where id = $1`,
+    [webhookId],
+  )
+  const path = `/v0/webhooks/${webhookId}`
+  for (const answer of [
+    await agent.patch(path, { url: 'https://elsewhere.example/' }),
+    await agent.post(`${path}/rotate-secret`),
+    await agent.delete(path),
+  ]) {
+    expect([answer.status, answer.body.message]).toEqual([
+      403,
+      'This version of the service does not know the event message.imagined',
+    ])
+  }
+})
+
 test('if a project is deleted while a request registers a webhook, the request gets 401, because its API key is no longer valid', async () => {
   const agent = await service.newAgent()
   const [late] = await whileHeld(

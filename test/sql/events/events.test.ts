@@ -3,7 +3,7 @@
  * types.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { EventType } from '../../../shared/events/events.ts'
+import { EVENT_TYPES, type EventType } from '../../../shared/events/events.ts'
 import { transaction } from '../../../sql/db.ts'
 import {
   deleteStaleEvents,
@@ -135,7 +135,7 @@ test('an event is delivered to the active webhooks of its project that subscribe
   const bounced = await newWebhook(pool, owner, ['message.bounced'])
   const deleted = await newWebhook(pool, owner)
   const foreign = await newWebhook(pool, neighbour)
-  await deleteProjectWebhook(pool, { projectId: owner, id: deleted })
+  await deleteProjectWebhook(pool, { projectId: owner, id: deleted, events: EVENT_TYPES })
   await record(
     eventOf(owner, 'a'),
     eventOf(owner, 'b', 'message.bounced'),
@@ -252,7 +252,7 @@ test('the row of a deleted webhook has no secret and only the origin of its URL,
     [id],
   )
   await record(eventOf(projectId, 'a'))
-  await deleteProjectWebhook(pool, { projectId, id })
+  await deleteProjectWebhook(pool, { projectId, id, events: EVENT_TYPES })
   const { rows } = await pool.query(
     'select url, webhook_key_id, webhook_wrapped_key, webhook_ciphertext from project_webhooks where id = $1',
     [id],

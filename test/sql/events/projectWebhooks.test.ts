@@ -1,5 +1,6 @@
 /** Tests that a project has a limited number of webhooks, and that a deleted webhook cannot be found. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { EVENT_TYPES } from '../../../shared/events/events.ts'
 import {
   createProjectWebhook,
   deleteProjectWebhook,
@@ -43,7 +44,7 @@ test('a project has at most WEBHOOKS_MAX webhooks, and deleted webhooks do not c
   await fill(neighbour, WEBHOOKS_MAX)
   const { webhook } = await create(full)
   expect(await create(full).catch((error) => error)).toBeInstanceOf(TooManyWebhooksError)
-  await deleteProjectWebhook(pool, { projectId: full, id: webhook.id })
+  await deleteProjectWebhook(pool, { projectId: full, id: webhook.id, events: EVENT_TYPES })
   expect((await create(full)).webhook.url).toBe(HOOK)
 })
 
@@ -61,7 +62,7 @@ test('a webhook can be found, changed, rotated and deleted only by its project',
   const [owner, stranger] = [await newProject(pool), await newProject(pool)]
   const id = await newWebhook(pool, owner)
   const before = await row(pool, 'project_webhooks', id)
-  const foreign = { projectId: stranger, id }
+  const foreign = { projectId: stranger, id, events: EVENT_TYPES }
   expect(await findProjectWebhook(pool, foreign)).toBeNull()
   expect(await updateProjectWebhook(pool, foreign, { url: 'http://x.example' })).toBeNull()
   expect(await rotateProjectWebhook(pool, KEYRING, foreign)).toBeNull()
@@ -77,7 +78,7 @@ test('a deleted webhook cannot be found, changed, rotated or deleted, and its pe
     await newDelivery(pool, { projectId, webhookId: id }),
     await newDelivery(pool, { projectId, webhookId: kept }),
   ]
-  const target = { projectId, id }
+  const target = { projectId, id, events: EVENT_TYPES }
   expect(await deleteProjectWebhook(pool, target)).toBe(true)
   expect(await findProjectWebhook(pool, target)).toBeNull()
   expect(await updateProjectWebhook(pool, target, { url: 'http://x.example' })).toBeNull()
