@@ -49,6 +49,8 @@ export type RequestState = {
   onlyReads: boolean
   /** Counts the memory of the response to a request with several calls (an MCP batch). */
   growing: GrowingAnswer | null
+  /** Names the only MCP tool that the request calls. Null means that the request calls no tool, or several tools. */
+  tool: string | null
   /** Counts the bytes of the request body that have already arrived. */
   bodyBytes: number
   /**
@@ -72,6 +74,7 @@ export const newRequestState = (requestId: string): RequestState => ({
   writtenTo: null,
   onlyReads: false,
   growing: null,
+  tool: null,
   bodyBytes: 0,
   admitAgain: null,
 })
@@ -116,15 +119,18 @@ export const isStranger = (request: Request): boolean => stateOf(request).route?
  * document, the network of the caller counts instead. Returns null for a request that may change data.
  */
 export function readerOf(request: Request): Reader | null {
-  const { identity, route } = stateOf(request)
+  const { identity, route, tool } = stateOf(request)
   if (route === null || mayWrite(request)) return null
   if (isStranger(request)) {
     return { sharer: `network ${widestNetwork(request)}`, route: route.path }
   }
-  return identity === null
-    ? null
-    : { sharer: identity.projectId ?? identity.keyId, route: route.path }
+  if (identity === null) return null
+  const path = tool === null ? route.path : toolRoute(route.path, tool)
+  return { sharer: identity.projectId ?? identity.keyId, route: path }
 }
+
+/** Returns the name under which the large responses of one MCP tool are counted. */
+export const toolRoute = (path: string, tool: string): string => `${path} ${tool}`
 
 /**
  * Returns the project or the platform key whose memory limit counts the response to a change. Returns null for a

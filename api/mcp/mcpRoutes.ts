@@ -94,6 +94,9 @@ async function answer(
   const calls = toolCalls(body)
   await countFurther(services, projectId, calls.length - 1)
   stateOf(request).onlyReads = calls.every(isRead)
+  const [call, ...others] = calls
+  const isAlone = call !== undefined && others.length === 0
+  stateOf(request).tool = isAlone ? (toolOf(call)?.name ?? null) : null
   const isBatch = Array.isArray(body) && body.length > 1
   stateOf(request).growing = isBatch ? services.answers.grow(projectId, BATCH_MAX_BYTES) : null
   const { exchange } = await loadExchange()

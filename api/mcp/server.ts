@@ -10,7 +10,8 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import packageJson from '../../package.json' with { type: 'json' }
 import { plain } from '../docs/openApi.ts'
 import { ApiError, type ErrorCode, toApiError } from '../http/errors.ts'
-import { type Caller, callerOf, isLate, stateOf } from '../http/requestState.ts'
+import { MCP_PATH } from '../http/gate.ts'
+import { type Caller, callerOf, isLate, stateOf, toolRoute } from '../http/requestState.ts'
 import { findTool, type Naming, named } from './naming.ts'
 import type { Tool, ToolContext } from './tools/tool.ts'
 import { TOOLS } from './tools/tools.ts'
@@ -57,6 +58,17 @@ const allows = (caller: Caller, scope: Tool['scope']): boolean =>
 function requireScope(caller: Caller, { scope }: Tool): void {
   if (!allows(caller, scope)) {
     throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`)
+  }
+}
+
+/**
+ * Refuses a read before its work begins, if the tool or a batch can be costly and the project has used up its time.
+ * @throws {ApiError} 429
+ */
+function admitRead({ services, projectId, request }: Connection, { name }: Tool): void {
+  const ofBatch = stateOf(request).growing === null ? [] : [MCP_PATH]
+  for (const route of [toolRoute(MCP_PATH, name), ...ofBatch]) {
+    services.loopTime.admit({ sharer: projectId, route })
   }
 }
 
@@ -114,6 +126,7 @@ export async function callTool(
   let cause: unknown
   try {
     requireScope(connection.caller, tool)
+    if (tool.hints.readOnlyHint) admitRead(connection, tool)
     const signal = AbortSignal.any([cancelled, connection.request.signal])
     const { data, text } = await tool.call({ ...connection, signal }, args)
     const { request } = connection

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
+import { LoopTime } from '../../../api/http/limits/loopTime.ts'
 import { callMcp, toolCall } from '../../support/oauth.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -14,7 +15,9 @@ let service: TestService
 let agent: Agent
 let messageId: string
 beforeAll(async () => {
-  service = await startTestService({ smtp: false, workers: false })
+  // The tests read more than the limit on the time for large responses allows.
+  const loopTime = new LoopTime(undefined, { burstMs: 1e9, perSecondMs: 1e9 })
+  service = await startTestService({ smtp: false, workers: false, loopTime })
   agent = await service.newAgent()
   const text = 'x'.repeat(1_800_000)
   const sent = await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text })
