@@ -159,18 +159,20 @@ export async function admitAgain(
 
 /**
  * Counts each call after the first in an HTTP request with several calls (an MCP batch) as a separate request.
+ * @returns what the rate limit allows after these calls. Null means that the function counted nothing.
  * @throws {GateRefusal} 429 if the calls exceed the rate limit. The service then executes none of the calls.
  */
 export async function countFurther(
   { gatePool, config }: Services,
   projectId: string,
   calls: number,
-): Promise<void> {
+): Promise<Budget | null> {
   const limit = config.limits.requestsPerMinute
-  if (limit === 0 || calls < 1) return
+  if (limit === 0 || calls < 1) return null
   const usage = await countRequests(gatePool, projectId, calls)
   const budget = toBudget(usage, limit)!
   if (usage.used > limit) throw new GateRefusal(tooManyRequests(budget), budget)
+  return budget
 }
 
 /**

@@ -92,13 +92,14 @@ async function answer(
   if (body === null) return new Response(null, { status: 202 })
   if (kind === 'oauth') requireScope(body, scopes, services.config)
   const calls = toolCalls(body)
-  await countFurther(services, projectId, calls.length - 1)
-  stateOf(request).onlyReads = calls.every(isRead)
+  const state = stateOf(request)
+  state.budget = (await countFurther(services, projectId, calls.length - 1)) ?? state.budget
+  state.onlyReads = calls.every(isRead)
   const [call, ...others] = calls
   const isAlone = call !== undefined && others.length === 0
-  stateOf(request).tool = isAlone ? (toolOf(call)?.name ?? null) : null
+  state.tool = isAlone ? (toolOf(call)?.name ?? null) : null
   const isBatch = Array.isArray(body) && body.length > 1
-  stateOf(request).growing = isBatch ? services.answers.grow(projectId, BATCH_MAX_BYTES) : null
+  state.growing = isBatch ? services.answers.grow(projectId, BATCH_MAX_BYTES) : null
   const { exchange } = await loadExchange()
   return exchange(request, body, {
     services,

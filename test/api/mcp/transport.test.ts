@@ -199,7 +199,7 @@ test('each MCP call counts once against the same rate limit as REST calls, even 
     Number((await answer).headers.get('x-ratelimit-remaining'))
   expect(await remaining(get('/v0/whoami'))).toBe(9)
   expect(await remaining(post(call(1), { key, url }))).toBe(8)
-  await post([call(1), call(2), call(3)], { key, url })
+  expect(await remaining(post([call(1), call(2), call(3)], { key, url }))).toBe(5)
   expect(await remaining(get('/v0/whoami'))).toBe(4)
   const tooMany = await post([call(1), call(2), call(3), call(4), call(5)], { key, url })
   expect([tooMany.status, tooMany.body.error]).toEqual([429, 'rate_limited'])
