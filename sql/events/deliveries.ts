@@ -30,17 +30,18 @@ export type NewDelivery = {
 }
 
 /**
- * Returns the idempotency key of a webhook event that occurs only once for each payment. A database that was restored
- * from a backup may lack a settlement that is on the chain. The service then sends the webhook of the payment again,
- * with the same key, so that the receiver does not count the payment twice.
+ * Returns the idempotency key of a webhook event that occurs only once for each payment, refund or purchase. A database
+ * that was restored from a backup may lack a transfer that is on the chain. The service then sends the webhook again,
+ * with the same key, so that the receiver does not count the transfer twice.
  */
-export const paymentEventKey = (about: {
+export const transferEventKey = (about: {
   /** Holds the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
   ownerId: string
   event: string
-  paymentId: string
+  /** Holds the id of the payment, the refund or the purchase. */
+  id: string
 }): string => {
-  const text = `${about.ownerId} ${about.event} ${about.paymentId}`
+  const text = `${about.ownerId} ${about.event} ${about.id}`
   return `whk_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
 }
 

@@ -2,7 +2,7 @@ import type { EventPosition } from '../../shared/events/eventId.ts'
 import type { EventData, EventType } from '../../shared/events/events.ts'
 import type { Queryable } from '../db.ts'
 import { deleteInBatches } from '../deleteInBatches.ts'
-import { createDeliveries, type NewDelivery, paymentEventKey } from './deliveries.ts'
+import { createDeliveries, type NewDelivery, transferEventKey } from './deliveries.ts'
 
 /**
  * Holds the PostgreSQL channel on which the service announces the id of a project that has a new event. A `!` before
@@ -80,6 +80,16 @@ function subjectOf(data: EventData): string {
   return 'useId' in data ? data.useId : data.messageId
 }
 
+/**
+ * Returns the id of the payment, the refund or the purchase whose transfer an event reports. Null means that several
+ * events of the type can be about the same object.
+ */
+function transferOf(type: EventType, data: EventData): string | null {
+  if ('paymentId' in data) return data.paymentId
+  if ('refundId' in data) return data.refundId
+  return type === 'purse.paid' && 'purchaseId' in data ? data.purchaseId : null
+}
+
 type Webhook = { id: string; project_id: string; url: string; events: EventType[] }
 
 /** Finds the webhooks that receive at least one of the given types of events, in the order of their creation. */
@@ -100,6 +110,7 @@ function deliveriesOf(
   webhooks: readonly Webhook[],
 ): NewDelivery[] {
   const body = Buffer.from(JSON.stringify({ type, createdAt: createdAt.toISOString(), data }))
+  const transferId = transferOf(type, data)
   return webhooks
     .filter((webhook) => webhook.project_id === projectId && webhook.events.includes(type))
     .map(({ id, url }) => ({
@@ -110,15 +121,9 @@ function deliveriesOf(
       url,
       body,
       traceparent: traceparent ?? null,
-      ...('paymentId' in data
-        ? {
-            idempotencyKey: paymentEventKey({
-              ownerId: id,
-              event: type,
-              paymentId: data.paymentId,
-            }),
-          }
-        : {}),
+      ...(transferId === null
+        ? {}
+        : { idempotencyKey: transferEventKey({ ownerId: id, event: type, id: transferId }) }),
     }))
 }
 

@@ -2,7 +2,7 @@ import type { Hex } from 'viem'
 import type { X402Reason } from '../../../shared/till/x402.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
-import { createDelivery, paymentEventKey } from '../../events/deliveries.ts'
+import { createDelivery, transferEventKey } from '../../events/deliveries.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { findEndpointByResource } from '../endpoints/endpoints.ts'
 import { countGas } from './settlementBudgets.ts'
@@ -220,7 +220,7 @@ async function announce(db: Queryable, payment: SettledRow, receiptText: string)
     event,
     url: endpoint.webhookUrl,
     body: Buffer.from(receiptText),
-    idempotencyKey: paymentEventKey({ ownerId: endpoint.id, event, paymentId: payment.id }),
+    idempotencyKey: transferEventKey({ ownerId: endpoint.id, event, id: payment.id }),
     traceparent: payment.traceparent,
   })
 }
