@@ -15,6 +15,17 @@ export function parseLsn(text: string): Lsn {
 }
 
 /**
+ * Writes an SQL expression for the WAL position after a project's last write. The expression ignores a position that
+ * the server has not reached yet. After a restore with pg_dump, such a position comes from the former server, and no
+ * replica of the present server would reach it for a long time.
+ * @param projectId is an SQL expression.
+ * @param isWanted is an SQL condition. If the condition is false, the expression is null.
+ */
+export const writtenTo = (projectId: string, isWanted: string): string =>
+  `(select lsn::text from project_writes p
+    where ${isWanted} and p.project_id = ${projectId} and p.lsn <= pg_current_wal_insert_lsn())`
+
+/**
  * Records that the given projects may have written to the primary database server. A caller first commits, then calls
  * `markWritten`, and then sends its HTTP response.
  */
@@ -24,7 +35,8 @@ export async function markWritten(pool: Pool, projectIds: readonly string[]): Pr
     text: `insert into project_writes as w (project_id, lsn)
            select id, pg_current_wal_insert_lsn() from projects
            where id = any ($1) and deleted_at is null order by id
-           on conflict (project_id) do update set lsn = greatest(w.lsn, excluded.lsn)`,
+           on conflict (project_id) do update set lsn = case
+             when w.lsn > pg_current_wal_insert_lsn() then excluded.lsn else greatest(w.lsn, excluded.lsn) end`,
     values: [projectIds],
   })
 }

@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { hashKey, type KeyKind, keyLookupPrefix } from '../../../shared/apiKey.ts'
 import type { Queryable } from '../../db.ts'
 import { notifyKeysChanged } from '../../events/events.ts'
-import { type Lsn, parseLsn } from '../../operations/replica.ts'
+import { type Lsn, parseLsn, writtenTo } from '../../operations/replica.ts'
 import { type RateWindow, rateWindowUpsert, type Usage } from './rateWindows.ts'
 
 /** Describes the identity that an API key proves: one project, or the platform. */
@@ -74,7 +74,7 @@ const FIND_KEYS = `
     ${rateWindowUpsert('select subject, count(*)::int as requests from candidate group by subject order by subject', 'requests')}
   )
   select c.n, c.id, c.kind, c.project_id, c.email_address, c.key_hash, c.scopes, w.resets_at,
-    (select lsn::text from project_writes p where $5 and p.project_id = c.project_id) as written_to,
+    ${writtenTo('c.project_id', '$5')} as written_to,
     (w.used - count(*) over (partition by c.subject)
       + row_number() over (partition by c.subject order by c.n))::int as used
   from candidate c join counted w on w.subject = c.subject`

@@ -2,7 +2,7 @@ import { isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { notifyKeysChanged } from '../../events/events.ts'
-import { parseLsn } from '../../operations/replica.ts'
+import { parseLsn, writtenTo } from '../../operations/replica.ts'
 import { writeAudit } from '../audit.ts'
 import type { FoundKey } from '../keys/keys.ts'
 import { rateWindowUpsert } from '../keys/rateWindows.ts'
@@ -296,7 +296,7 @@ export async function authenticateToken(
         where g.id = f.grant_id and (f.used_at is null or f.used_at < clock_timestamp() - interval '1 minute')
       )
       select f.grant_id, f.project_id, f.email_address, f.scopes, f.holds_mail, w.used, w.resets_at,
-        (select lsn::text from project_writes p where $2 and p.project_id = f.project_id) as written_to
+        ${writtenTo('f.project_id', '$2')} as written_to
       from found f join counted w on w.subject = f.project_id`,
     values: [hashSecret(token), needsWritten],
   })
