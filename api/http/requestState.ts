@@ -7,7 +7,7 @@ import type { Lsn } from '../../sql/operations/replica.ts'
 import type { Route } from '../docs/routeTable.ts'
 import type { Budget } from './gate.ts'
 import type { GrowingAnswer } from './limits/heldAnswers.ts'
-import type { Reader } from './limits/loopTime.ts'
+import { peopleOf, type Reader } from './limits/loopTime.ts'
 
 /** Holds the state of one HTTP request. The code in `app.ts` fills the state while it handles the request. */
 export type RequestState = {
@@ -115,32 +115,42 @@ export const widestNetwork = (request: Request): string =>
 export const isStranger = (request: Request): boolean => stateOf(request).route?.access === 'public'
 
 /**
- * Returns the project or the platform key whose limit counts a read of data, with the route of the read. For a public
- * document, the network of the caller counts instead. Returns null for a request that may change data.
+ * Returns the party whose limits of memory and time count a request: a project, a platform key, or the people of a
+ * project. The people are a separate party, so that an agent cannot keep its owner from the console. Returns null for a
+ * caller without a key.
+ */
+export function partyOf(request: Request): string | null {
+  const { identity, session } = stateOf(request)
+  if (identity === null) return null
+  const { projectId, keyId } = identity
+  if (projectId === null) return keyId
+  return session === null ? projectId : peopleOf(projectId)
+}
+
+/**
+ * Returns the party whose limit counts a read of data, with the route of the read. For a public document, the network
+ * of the caller counts instead. Returns null for a request that may change data.
  */
 export function readerOf(request: Request): Reader | null {
-  const { identity, route, tool } = stateOf(request)
+  const { route, tool } = stateOf(request)
   if (route === null || mayWrite(request)) return null
   if (isStranger(request)) {
     return { sharer: `network ${widestNetwork(request)}`, route: route.path }
   }
-  if (identity === null) return null
-  const path = tool === null ? route.path : toolRoute(route.path, tool)
-  return { sharer: identity.projectId ?? identity.keyId, route: path }
+  const sharer = partyOf(request)
+  if (sharer === null) return null
+  return { sharer, route: tool === null ? route.path : toolRoute(route.path, tool) }
 }
 
 /** Returns the name under which the large responses of one MCP tool are counted. */
 export const toolRoute = (path: string, tool: string): string => `${path} ${tool}`
 
 /**
- * Returns the project or the platform key whose memory limit counts the response to a change. Returns null for a
- * request that changes nothing, and for a caller without a key.
+ * Returns the party whose memory limit counts the response to a change. Returns null for a request that changes nothing,
+ * and for a caller without a key.
  */
-export function changerOf(request: Request): string | null {
-  const { identity } = stateOf(request)
-  if (identity === null || !mayWrite(request)) return null
-  return identity.projectId ?? identity.keyId
-}
+export const changerOf = (request: Request): string | null =>
+  mayWrite(request) ? partyOf(request) : null
 
 /** Returns the identity of the API key that an HTTP request carries. */
 export function identityOf(request: Request): Identity {

@@ -9,6 +9,7 @@ import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.t
 import { findRawSize } from '../../../sql/mail/messages/attachments.ts'
 import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
 import { ApiError, badRequest, conflict, notFound, originalGone } from '../../http/errors.ts'
+import { peopleOf } from '../../http/limits/loopTime.ts'
 import { PageQuery } from '../../http/operation.ts'
 import { cutPage, readPage } from '../../http/page.ts'
 import type { Services } from '../../http/services.ts'
@@ -77,7 +78,7 @@ export async function readHeldBytes(services: Services, wanted: Wanted) {
   const { subject: messageId } = await requested(services, wanted)
   const { projectId } = wanted
   const size = (await findRawSize(services.pool, projectId, messageId)) ?? 0
-  return await services.answers.body(projectId, size, async () => {
+  return await services.answers.body(peopleOf(projectId), size, async () => {
     const composed = await heldBytes(services, { projectId, messageId })
     if (composed !== null) return composed.bytes
     const mail = await findOutboundContent(services.pool, projectId, messageId)

@@ -4,7 +4,7 @@ import { deleteMessage } from '../../../sql/mail/messages/deleteMail.ts'
 import { TooManyLabelsError, updateLabels } from '../../../sql/mail/messages/messageLabels.ts'
 import { notFound } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
-import { projectOf } from '../../http/requestState.ts'
+import { partyOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { LabelChange, readLabelChange, tooManyLabels } from './labels.ts'
 import { toWhole, WholeMessage } from './messageDocs.ts'
@@ -16,8 +16,10 @@ export function messageChangeRoutes(services: Services) {
   return new Elysia()
     .patch(
       '/v0/messages/:messageId',
-      ({ request, params, body }) =>
-        changeLabels(services, projectOf(request).projectId, params.messageId, body),
+      ({ request, params: { messageId }, body }) => {
+        const { projectId } = projectOf(request)
+        return changeLabels(services, projectId, messageId, body, partyOf(request)!)
+      },
       {
         params: MessageParams,
         body: LabelChange,
@@ -63,17 +65,20 @@ export function messageChangeRoutes(services: Services) {
 }
 
 /**
- * Adds and removes the labels of a message. @throws {ApiError} 400 for an invalid change, 404 for an unknown message.
+ * Adds and removes the labels of a message.
+ * @param party has the memory limit that counts the response. By default it is the project.
+ * @throws {ApiError} 400 for an invalid change, 404 for an unknown message.
  */
 export async function changeLabels(
   { pool, config, answers }: Services,
   projectId: string,
   messageId: string,
   body: Static<typeof LabelChange>,
+  party = projectId,
 ) {
   const change = readLabelChange(body)
   try {
-    const message = await answers.change(projectId, () =>
+    const message = await answers.change(party, () =>
       updateLabels(pool, { projectId, messageId, ...change }),
     )
     if (message === null) throw notFound('Message not found')

@@ -10,7 +10,7 @@ import { composedMail, composeOutbound } from '../../../sql/mail/outbound/compos
 import { findOutboundContent } from '../../../sql/mail/outbound/outboundMails.ts'
 import { ApiError, notFound, originalGone } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
-import { projectOf } from '../../http/requestState.ts'
+import { partyOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { MessageParams } from './messageRoutes.ts'
 
@@ -44,7 +44,7 @@ export function messageContentRoutes(services: Services) {
         const { messageId } = params
         const size = await findRawSize(pool, projectId, messageId)
         if (size === null) throw notFound('Message not found')
-        const body = await answers.body(projectId, size, async () => {
+        const body = await answers.body(partyOf(request)!, size, async () => {
           const raw = await findRaw(pool, blobs, projectId, messageId)
           if (raw === 'expired') throw originalGone()
           const bytes = raw === 'not composed' ? await composeNow(projectId, messageId) : raw
@@ -82,7 +82,8 @@ export function messageContentRoutes(services: Services) {
           projectId,
           ...params,
         })
-        const body = await answers.body(projectId, size, () => blobs.of(projectId).read(stored))
+        const read = () => blobs.of(projectId).read(stored)
+        const body = await answers.body(partyOf(request)!, size, read)
         return download(body, MEDIA_TYPE.test(contentType) ? contentType : BYTES, filename)
       },
       {

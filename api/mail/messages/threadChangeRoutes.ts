@@ -5,7 +5,7 @@ import { TooManyLabelsError } from '../../../sql/mail/messages/messageLabels.ts'
 import { updateThreadLabels } from '../../../sql/mail/messages/threads.ts'
 import { notFound } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
-import { projectOf } from '../../http/requestState.ts'
+import { partyOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { LabelChange, readLabelChange, tooManyLabels } from './labels.ts'
 import {
@@ -22,8 +22,11 @@ export function threadChangeRoutes(services: Services) {
   return new Elysia()
     .patch(
       '/v0/threads/:threadId',
-      ({ request, params, body }) =>
-        changeThreadLabels(services, projectOf(request).projectId, params.threadId, body),
+      ({ request, params: { threadId }, body }) => {
+        const { projectId } = projectOf(request)
+        const about = { projectId, threadId, party: partyOf(request)! }
+        return changeThreadLabels(services, about, body)
+      },
       {
         params: ThreadParams,
         body: LabelChange,
@@ -68,12 +71,11 @@ export function threadChangeRoutes(services: Services) {
 
 async function changeThreadLabels(
   services: Services,
-  projectId: string,
-  threadId: string,
+  { projectId, threadId, party }: { projectId: string; threadId: string; party: string },
   body: Static<typeof LabelChange>,
 ) {
   const change = readLabelChange(body)
-  return await services.answers.change(projectId, async () => {
+  return await services.answers.change(party, async () => {
     try {
       const found = await updateThreadLabels(services.pool, { projectId, threadId, ...change })
       if (!found) throw notFound('Thread not found')
