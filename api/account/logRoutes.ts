@@ -16,7 +16,7 @@ import { readRange } from '../http/input/queryTime.ts'
 import { readFiltered } from '../http/limits/searches.ts'
 import { OrderQuery, operation, PageQuery, PartOf, Time } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
-import { identityOf } from '../http/requestState.ts'
+import { identityOf, partyOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 
 const Word = (description: string, example: string) =>
@@ -184,33 +184,37 @@ const Stats = t.Object({
 export function logRoutes(services: Services) {
   const errors = { 403: 'The key is a platform key' }
   return new Elysia()
-    .get('/v0/logs', ({ request, query }) => listLogs(services, projectOfLog(request), query), {
-      query: LogQuery,
-      detail: operation({
-        tag: 'Logs',
-        access: 'key',
-        summary: 'List what was done, newest first',
-        description:
-          'For any project key, whatever its scopes. Holds every read, change and deletion of a credential, those that ' +
-          `came to nothing too; never a secret. Entries are kept for ${RETENTION_CLASSES.logs.fallback} days unless the operator sets another time.`,
-        success: {
-          status: 200,
-          description: 'One page of entries.',
-          schema: t.Object({
-            logs: t.Array(Entry),
-            count: t.Integer(),
-            nextPageToken: t.Optional(t.String()),
-          }),
-          example: { logs: [EXAMPLE], count: 1 },
-        },
-        errors,
-      }),
-    })
+    .get(
+      '/v0/logs',
+      ({ request, query }) => listLogs(services, projectOfLog(request), query, partyOf(request)!),
+      {
+        query: LogQuery,
+        detail: operation({
+          tag: 'Logs',
+          access: 'key',
+          summary: 'List what was done, newest first',
+          description:
+            'For any project key, whatever its scopes. Holds every read, change and deletion of a credential, those that ' +
+            `came to nothing too; never a secret. Entries are kept for ${RETENTION_CLASSES.logs.fallback} days unless the operator sets another time.`,
+          success: {
+            status: 200,
+            description: 'One page of entries.',
+            schema: t.Object({
+              logs: t.Array(Entry),
+              count: t.Integer(),
+              nextPageToken: t.Optional(t.String()),
+            }),
+            example: { logs: [EXAMPLE], count: 1 },
+          },
+          errors,
+        }),
+      },
+    )
     .get(
       '/v0/logs/stats',
       ({ request, query }) => {
         const filter = { projectId: projectOfLog(request), ...readFilter(query) }
-        return readFiltered(services, filter.projectId, unindexed(query), (db) =>
+        return readFiltered(services, partyOf(request)!, unindexed(query), (db) =>
           countLogs(db, filter),
         )
       },
@@ -318,19 +322,19 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
 /**
  * Returns one page of the audit log. The searches of several projects run in rotation, so a search may wait for
  * searches of other projects.
+ * @param party takes the turn of the search. By default it is the project.
  * @throws {ApiError} 400 for an invalid query.
  */
 export async function listLogs(
   services: Pick<Services, 'pool' | 'searches'>,
   projectId: string,
   query: Static<typeof LogQuery>,
+  party = projectId,
 ) {
   const { order = 'newest', limit: _limit, pageToken: _token, ...filter } = query
   const { limit, cursor } = readPage(query)
   const wanted = { projectId, ...readFilter(filter), order, cursor, limit: limit + 1 }
-  const found = await readFiltered(services, projectId, unindexed(query), (db) =>
-    listAudit(db, wanted),
-  )
+  const found = await readFiltered(services, party, unindexed(query), (db) => listAudit(db, wanted))
   const { page, next } = cutPage(found, limit, ({ at }) => at)
   return { logs: page.map(toView), count: page.length, ...next }
 }

@@ -6,6 +6,7 @@ import { listMessages } from '../../sql/mail/messages/messages.ts'
 import { readThreadDigests } from '../../sql/mail/messages/threadDigests.ts'
 import { searchMessages } from '../../sql/mail/search/searchMessages.ts'
 import { notFound } from '../http/errors.ts'
+import { peopleOf } from '../http/limits/loopTime.ts'
 import { PageQuery } from '../http/operation.ts'
 import { nextPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
@@ -80,7 +81,9 @@ export function consoleMailRoutes(services: Services) {
         const filter = { projectId, ...given, labels: ['sent'], ...readPage(query) }
         const isSearch = given.queries.length > 0
         const { messages, more } = await (isSearch || query.deliveryStatus !== undefined
-          ? searches.run(projectId, (db) => (isSearch ? searchMessages : listMessages)(db, filter))
+          ? searches.run(peopleOf(projectId), (db) =>
+              (isSearch ? searchMessages : listMessages)(db, filter),
+            )
           : listMessages(pool, filter))
         return {
           messages: messages.map((message) => ({

@@ -19,7 +19,7 @@ import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
 import { readRange } from '../http/input/queryTime.ts'
 import { readFiltered } from '../http/limits/searches.ts'
 import { cutPage, readPage } from '../http/page.ts'
-import { identityOf, stateOf } from '../http/requestState.ts'
+import { identityOf, partyOf, stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import {
   COUNTED_MAX,
@@ -122,20 +122,20 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
 
 /**
  * Reads the log of webhook deliveries. A search by event or by webhook URL may read every delivery, so it waits for the
- * turn of its project.
+ * turn of its party.
  */
 const read = <Result>(
   server: Server,
-  { projectId }: DeliveryFilter,
+  request: Request,
   { event, q }: Static<typeof DeliveryFilterQuery>,
   work: (db: Pool) => Promise<Result>,
-): Promise<Result> => readFiltered(server, projectId, [event, q], work)
+): Promise<Result> => readFiltered(server, partyOf(request)!, [event, q], work)
 
 async function list(server: Server, request: Request, query: Static<typeof DeliveryListQuery>) {
   const { limit, cursor } = readPage(query)
   const filter = readFilter(request, query)
   const { order = 'newest' } = query
-  const found = await read(server, filter, query, (db) =>
+  const found = await read(server, request, query, (db) =>
     listDeliveries(db, { ...filter, order, cursor, limit: limit + 1 }),
   )
   const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
@@ -156,7 +156,7 @@ function sums(counts: readonly DeliveryCount[]) {
 
 async function count(server: Server, request: Request, query: Static<typeof DeliveryFilterQuery>) {
   const filter = readFilter(request, query)
-  const found = await read(server, filter, query, (db) =>
+  const found = await read(server, request, query, (db) =>
     countDeliveries(db, { ...filter, limit: COUNTED_MAX }),
   )
   const whole = sums(found)

@@ -9,6 +9,7 @@ import { resumePurse, stopPurse } from '../../sql/purse/stop.ts'
 import { checkPayTo } from '../account/payTo.ts'
 import { platformActor } from '../account/platformActor.ts'
 import { badRequest } from '../http/errors.ts'
+import { peopleOf } from '../http/limits/loopTime.ts'
 import { operation } from '../http/operation.ts'
 import type { Services } from '../http/services.ts'
 import { mandateRoutes } from './mandateRoutes.ts'
@@ -214,7 +215,8 @@ const purses = (services: Services) =>
     )
     .get(
       '/purse/payments',
-      ({ params, query }) => listPayments(services, params.projectId, query),
+      ({ params: { projectId }, query }) =>
+        listPayments(services, projectId, query, peopleOf(projectId)),
       {
         params: Project,
         query: PaymentsQuery,

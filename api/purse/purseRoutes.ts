@@ -133,11 +133,15 @@ export const PaymentsQuery = t.Composite([
   }),
 ])
 
-/** Returns one page of a project's payments, newest first. */
+/**
+ * Returns one page of a project's payments, newest first.
+ * @param party takes the turn of a list with filters. By default it is the project.
+ */
 export async function listPayments(
   services: Pick<Services, 'pool' | 'searches'>,
   projectId: string,
   { payment, state, host, mandate, from, until, ...page }: Static<typeof PaymentsQuery>,
+  party = projectId,
 ) {
   const { limit, cursor } = readPage(page)
   const wanted = {
@@ -151,7 +155,7 @@ export async function listPayments(
     from: queryTime('from', from) ?? null,
     until: queryTime('until', until) ?? null,
   }
-  const found = await readFiltered(services, projectId, [payment, state, host, mandate], (db) =>
+  const found = await readFiltered(services, party, [payment, state, host, mandate], (db) =>
     listPurchases(db, wanted),
   )
   const cut = cutPage(found, limit, ({ createdAt }) => createdAt)

@@ -20,11 +20,12 @@ export type Searches = {
   /**
    * Runs one database read, and repeats it if the first attempt took too long. @throws {ApiError} 400 for a read that
    * takes too long twice, 429 for too many concurrent reads of one project.
+   * @param party is a project, or the people of a project (see partyOf). The parties take turns.
    * @param options.isFixed tells that the caller cannot ask for a smaller read. If such a read takes too long, the
    * function does not repeat it, and the caller gets 503.
    */
   run<Result>(
-    projectId: string,
+    party: string,
     read: (db: Pool) => Promise<Result>,
     options?: { isFixed: boolean },
   ): Promise<Result>
@@ -38,11 +39,11 @@ export type Searches = {
  */
 export const readFiltered = <Result>(
   { pool, searches }: { pool: Pool; searches: Searches },
-  projectId: string,
+  party: string,
   filters: readonly unknown[],
   read: (db: Pool) => Promise<Result>,
 ): Promise<Result> =>
-  filters.every((filter) => filter === undefined) ? read(pool) : searches.run(projectId, read)
+  filters.every((filter) => filter === undefined) ? read(pool) : searches.run(party, read)
 
 /**
  * Creates the object that runs searches. Searches have separate database connections with a short statement timeout.
@@ -57,8 +58,8 @@ export function createSearches(pool: Pool, size: number): Searches {
     waitingPerSharer: WAITING_PER_PROJECT,
   })
   return {
-    async run(projectId, read, { isFixed } = { isFixed: false }) {
-      const leave = await turns.enter(projectId, WAIT_MAX_MS).catch((error: unknown) => {
+    async run(party, read, { isFixed } = { isFixed: false }) {
+      const leave = await turns.enter(party, WAIT_MAX_MS).catch((error: unknown) => {
         if (!(error instanceof NoTurnError)) throw error
         throw new ApiError(429, 'rate_limited', 'Too many searches at once', { 'retry-after': '1' })
       })

@@ -9,7 +9,7 @@ import { searchMessages } from '../../../sql/mail/search/searchMessages.ts'
 import { notFound } from '../../http/errors.ts'
 import { operation, PageQuery } from '../../http/operation.ts'
 import { nextPage, readPage } from '../../http/page.ts'
-import { type Caller, callerOf, projectOf } from '../../http/requestState.ts'
+import { type Caller, callerOf, partyOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { toInvite } from '../calendar/inviteDocs.ts'
 import { FoundMessage, SingleMessageSchema, toFound, toItem, toSingle } from './messageDocs.ts'
@@ -82,6 +82,7 @@ export function messageRoutes(services: Services) {
               ...readMessageFilter(query),
               ...readPage(query),
             },
+            partyOf(request)!,
           ),
         ),
       {
@@ -127,12 +128,14 @@ export function messageRoutes(services: Services) {
 /**
  * Returns one page of an inbox's messages, newest first. A message in search results also holds excerpts with the
  * searched words.
+ * @param party takes the turn of a search. By default it is the project.
  */
 export async function readMessages(
   { pool, searches, config: { answers } }: Pick<Services, 'pool' | 'searches' | 'config'>,
   filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },
+  party = filter.projectId,
 ): Promise<Static<typeof MessagePage>> {
-  const { queries, labels, projectId } = filter
+  const { queries, labels } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
   // A read with several labels may scan a large part of an inbox. For example, each of the labels may be on a million
@@ -141,7 +144,7 @@ export async function readMessages(
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null
-    ? searches.run(projectId, (db) => read(db, filter))
+    ? searches.run(party, (db) => read(db, filter))
     : read(pool, filter))
   const items = messages.map((one) =>
     isSearch ? toFound(one, queries, answers) : toItem(one, answers),

@@ -33,6 +33,27 @@ test('the owner of a project can read its mail in the console although its agent
   expect((await read(agent)).status).toBe(429)
 })
 
+test('the owner of a project can search in the console although its agent waits for many searches', async () => {
+  const agent = await service.newAgent()
+  const client = await service.database.pool.connect()
+  const searches: Promise<{ status: number }>[] = []
+  try {
+    await client.query('begin')
+    await client.query('lock table messages in access exclusive mode')
+    for (let n = 0; n < 30; n++) searches.push(agent.get('/v0/messages?q=word'))
+    const first = await Promise.race(searches)
+    expect(first.status).toBe(429)
+    const path = `/projects/${agent.project.id}/v0`
+    expect((await owner.get(`${path}/logs?category=vault`)).status).toBe(200)
+    expect((await owner.get(`${path}/webhooks/deliveries/stats?q=hook`)).status).toBe(200)
+    expect((await owner.get(`${path}/webhooks/deliveries?q=hook`)).status).toBe(200)
+  } finally {
+    await client.query('rollback')
+    client.release()
+    await Promise.allSettled(searches)
+  }
+})
+
 test('the owner of a project can change its settings in the console although its agent leaves large responses unread', async () => {
   const agent = await service.newAgent()
   const { threadId, messageId } = (await send(agent)).body
