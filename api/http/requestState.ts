@@ -119,8 +119,13 @@ export const isStranger = (request: Request): boolean => stateOf(request).route?
  * project. The people are a separate party, so that an agent cannot keep its owner from the console. Returns null for a
  * caller without a key.
  */
-export function partyOf(request: Request): string | null {
-  const { identity, session } = stateOf(request)
+export const partyOf = (request: Request): string | null => partyOfState(stateOf(request))
+
+/** Returns the party of a request as {@link partyOf} does, from the state of the request. */
+export function partyOfState({
+  identity,
+  session,
+}: Pick<RequestState, 'identity' | 'session'>): string | null {
   if (identity === null) return null
   const { projectId, keyId } = identity
   if (projectId === null) return keyId

@@ -2,7 +2,7 @@ import { workOfGreediest } from '../../../shared/fair/greediest.ts'
 import { Pace } from '../../../shared/fair/pace.ts'
 import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import { ApiError } from '../errors.ts'
-import type { RequestState } from '../requestState.ts'
+import { partyOfState, type RequestState } from '../requestState.ts'
 
 const MB = 1024 * 1024
 /**
@@ -109,9 +109,8 @@ const crowded = (): ApiError =>
   })
 
 /** Returns the two names under which the memory for a request body is counted: the caller, and the caller's network. */
-function sharersOf({ identity, clientAddress }: RequestState): [string, string] {
-  const network = `network ${networkSubject(clientAddress)}`
-  const caller =
-    identity === null ? `stranger ${network}` : `caller ${identity.projectId ?? identity.keyId}`
-  return [caller, network]
+function sharersOf(state: RequestState): [string, string] {
+  const network = `network ${networkSubject(state.clientAddress)}`
+  const party = partyOfState(state)
+  return [party === null ? `stranger ${network}` : `caller ${party}`, network]
 }

@@ -29,6 +29,13 @@ test('all unfinished request bodies of one project together use at most 96 MB of
   bodies.hold(requestOf('other', '10.1.1.1'), 35 * MB, never)
 })
 
+test('the people at the console get memory for request bodies although the agent of their project has used up its own', () => {
+  const bodies = new HeldBodies()
+  for (const n of [1, 2, 3]) bodies.hold(requestOf('greedy', `10.0.${n}.1`), 32 * MB, never)
+  const person = { ...requestOf('greedy', '10.1.1.1'), session: {} as never }
+  bodies.hold(person, 35 * MB, never)
+})
+
 test('all unfinished request bodies of one network together use at most 192 MB of memory, even if they belong to several projects', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf(`p${n}`, '2001:db8::1'), 64 * MB, never)
