@@ -1,4 +1,4 @@
-/** Finds lists of long backup codes, one code in each line. */
+/** Finds lists of long backup codes, one code in each line, and a long code that a line shows in groups. */
 import type { CodeLine } from './codeEvidence.ts'
 import type { Candidate } from './codeShapes.ts'
 
@@ -31,9 +31,34 @@ export function listedCode(
   if (end - start + 1 < LIST_MIN) return null
   const named = lines[start - 1]?.labels.findLast(({ kind }) => kind !== 'access')
   if (named?.kind !== 'certain' && named?.kind !== 'code') return null
-  return {
-    value,
-    ...{ start: 0, end: value.length, kind: 'alphanumeric', isToken: true, isWeak: true },
-    ...{ isYear: false, isKey: false, isPlace: false },
-  }
+  return wholeLine(value, value)
 }
+
+/** Matches a line that contains only groups of four or five capital letters and digits, as in `K5ZQ 7WXD 3MTA HV2P`. */
+const GROUPED_LINE =
+  /^(?:(?:(?=\d*[A-Z])[A-Z\d]{4}(?: |$)){3,8}|(?:(?=\d*[A-Z])[A-Z\d]{5}(?: |$)){3,8})$/
+
+/**
+ * Returns the long code that a line shows in groups. On one of the two lines above, the last word that names any number
+ * must be a word for a code. Each group holds a letter, so that the number of a bank account does not count.
+ */
+export function groupedCode(
+  lines: readonly CodeLine[],
+  at: number,
+): (Candidate & { isToken: true }) | null {
+  const { text } = lines[at]!
+  if (!GROUPED_LINE.test(text) || !/\d/.test(text)) return null
+  const named = lines
+    .slice(Math.max(0, at - 2), at)
+    .flatMap(({ labels }) => labels)
+    .findLast(({ kind }) => kind !== 'access')
+  if (named?.kind !== 'certain' && named?.kind !== 'code') return null
+  return wholeLine(text, text.replaceAll(' ', ''))
+}
+
+/** Makes a candidate of a whole line. */
+const wholeLine = (line: string, value: string): Candidate & { isToken: true } => ({
+  value,
+  ...{ start: 0, end: line.length, kind: 'alphanumeric', isToken: true, isWeak: true },
+  ...{ isYear: false, isKey: false, isPlace: false },
+})

@@ -3,7 +3,7 @@
  * words, the lines above, and the kind of the mail. It reads only the first characters of each mail part and a few
  * dozen candidates, so that the search takes limited time.
  */
-import { listedCode } from './backupLists.ts'
+import { groupedCode, listedCode } from './backupLists.ts'
 import { CodeLine, evidenceOf, evidenceOfMail, NO_PURPOSE, SHORT_MAIL } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
 import {
@@ -224,7 +224,9 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
       if (!MAY_HOLD.test(line)) continue
       // The function skips lists of codes in a mail that names no purpose of a code, because such a mail often lists
       // commit hashes.
-      const listed = shared.includes(NO_PURPOSE) ? null : listedCode(own, at)
+      const listed = shared.includes(NO_PURPOSE)
+        ? null
+        : (listedCode(own, at) ?? groupedCode(own, at))
       const candidates = [
         ...candidatesOf(line),
         ...(listed === null ? shownTokens(own, at, { tokens, isAnnounced }) : [listed]),

@@ -36,7 +36,7 @@ const isShortToken = (text: string): boolean =>
 
 /** Matches a query value with a name for a secret, such as `token`. */
 const NAMED_TOKEN =
-  /(?:[?&;#](?:[\w-]{0,20}[_-])?(?:token|secret|code|key|otp|ticket|sig|signature|pwauth|t)=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
+  /(?:[?&;#](?:[\w-]{0,20}(?:token|secret|code|key)|(?:[\w-]{0,20}[_-])?(?:otp|ticket|sig|signature|pwauth|t))=|\/(?:token|code|key)[:=])[\w.~%-]{4,}/i
 /** Matches a long query value of any characters with a name for a secret. */
 const NAMED_SECRET =
   /[?&;#](?:token|code|key|otp|ticket)=[^&#\s%]{20,}|[?&;#](?:verify|confirm|activate|reset|hash|signature)=(?=[^&#\s]{0,60}\d)(?=[^&#\s]{0,60}[a-z])[^&#\s]{8,}/i

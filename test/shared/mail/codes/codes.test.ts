@@ -178,6 +178,19 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('We mended faults, but send no code:\n1. CVE-2025-20881')).toEqual([])
   })
 
+  test('a long code that a line shows in groups is found without its spaces, but the number of an account is not', () => {
+    const recovery = 'You can use this recovery code to sign in:'
+    expect(valuesOf(`${recovery}\n\nK5ZQ 7WXD 3MTA HV2P`)).toEqual(['K5ZQ7WXD3MTAHV2P'])
+    expect(valuesOf(`${recovery}\n\nK5ZQ7 WXD3M TAHV2`)).toEqual(['K5ZQ7WXD3MTAHV2'])
+    for (const none of [
+      `${recovery}\n\nES91 2100 0418 4502 0005 1332`,
+      `${recovery}\n\nK5ZQ 7WXD 3MTA HV2P for Ada`,
+      'Sign in with your account:\n\nK5ZQ 7WXD 3MTA HV2P',
+    ]) {
+      expect([none, valuesOf(none)]).toEqual([none, []])
+    }
+  })
+
   test('each code in a list of long backup codes is found, but none in a list of two words, of hashes, or of words of unequal length', () => {
     const codes = ['09a81f8dd993dc59', 'fa750b9d03637250', '6866ed166bcd5744']
     const list = codes.join('\n')

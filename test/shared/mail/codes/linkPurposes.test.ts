@@ -340,6 +340,9 @@ test.each([
   ['reset', 'https://a.example:8083/reset/?action=code&user=rahim', 'Choose a new password'],
   ['verify', 'https://blog.a.example/index.php?/opt-in/5c0e8b1f72d94a36e1', 'Потвърдете'],
   ['other', `https://a.example/verification-requested?token=${TOKEN}`, 'Begär ny verifiering'],
+  ['reset', `https://a.example/password_double_opt.php?action=verified&key=${TOKEN}`, 'Open'],
+  ['sign-in', `https://a.example/Home?hash=${TOKEN}&auth_method=Email`, 'Geavat liŋkka'],
+  ['verify', 'https://blog.a.example/login.php?reminderKey=Qm7vLz4TnB2xKd9R', 'Activate NOW'],
 ])('a link has the purpose `%s` by its address and its words: %s %s', (purpose, href, words) => {
   expect(purposeOf(`<a href="${href}">${words}</a>`)).toEqual([purpose as 'other'])
 })

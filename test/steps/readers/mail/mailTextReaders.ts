@@ -1,6 +1,6 @@
 /** Lists the functions that read the text and the HTML of a mail. */
 
-import { listedCode } from '../../../../shared/mail/codes/backupLists.ts'
+import { groupedCode, listedCode } from '../../../../shared/mail/codes/backupLists.ts'
 import { CodeLine } from '../../../../shared/mail/codes/codeEvidence.ts'
 import { codeParts } from '../../../../shared/mail/codes/codeParts.ts'
 import * as phrases from '../../../../shared/mail/codes/codePhrases.ts'
@@ -132,6 +132,10 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   mailReader('codes/backupLists.ts listedCode', MAIL_MAX, TEXT, (text) => {
     const lines = text.split('\n', 400).map((line) => new CodeLine(line.slice(0, 400)))
     return lines.map((_, at) => listedCode(lines, at))
+  }),
+  mailReader('codes/backupLists.ts groupedCode', MAIL_MAX, TEXT, (text) => {
+    const lines = text.split('\n', 400).map((line) => new CodeLine(line.slice(0, 400)))
+    return lines.map((_, at) => groupedCode(lines, at))
   }),
   mailReader('codes/codes.ts judgedOf', MAIL_MAX, TEXT, (text) =>
     judgedOf({ subject: 'Your code', text, html: text }),
