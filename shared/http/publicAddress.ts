@@ -60,7 +60,7 @@ function parseV4(text: string): bigint | undefined {
 
 function parseV6(text: string): bigint | undefined {
   const zoneless = text.split('%', 1)[0] ?? ''
-  if (!zoneless.includes(':') || !/^[0-9a-fA-F:.]+$/.test(zoneless)) return undefined
+  if (!/^[0-9a-fA-F:.]+$/.test(zoneless)) return undefined
   const host = `http://[${zoneless}]`
   if (!URL.canParse(host)) return undefined
   // The URL parser has already reduced the IPv6 address to hexadecimal groups and at most one `::`, so a split at `::`

@@ -117,7 +117,6 @@ export async function findInSameBlock<Stored extends BlockRef>(
   rpc: Rpc,
   stored: readonly Stored[],
 ): Promise<Set<Stored>> {
-  if (stored.length === 0) return new Set()
   const { blocks } = await compareBlocks(rpc, stored)
   return new Set(stored.filter(({ blockHash }, n) => blocks[n]?.hash === blockHash))
 }

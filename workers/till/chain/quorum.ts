@@ -64,8 +64,11 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
         result = decide(ballots, isLast ? 'last' : stage)
         if (result !== undefined) resolve(result)
         else if (isLast) reject(noQuorum(calls[0]!, ballots, troubles))
-        else if (ballots.length >= quorum) timer ??= setTimeout(() => count('grace'), GRACE_MS)
-        if (result !== undefined || isLast) clearTimeout(timer)
+        else {
+          if (ballots.length >= quorum) timer ??= setTimeout(() => count('grace'), GRACE_MS)
+          return
+        }
+        clearTimeout(timer)
       }
       for (const [node, { name, rpc }] of nodes.entries()) {
         rpc.batch(calls).then(

@@ -150,7 +150,11 @@ test('SES mail is read from its S3 bucket; a missing object or unreachable bucke
   expect((await post(sns(received('', action('purser/large'))))).status).toBe(200)
   const found = async () => (await agent.get(messagePath('<stored@example.com>'))).status === 200
   await waitFor('the stored mail', found)
-  expect((await post(sns(received('', action('purser/missing'))))).status).toBe(503)
+  const missing = await post(sns(received('', action('purser/missing'))))
+  expect([missing.status, JSON.stringify(missing.body)]).toEqual([
+    503,
+    expect.stringContaining('The object of the message is missing'),
+  ])
   for (const wrong of [action('other/large'), action('purser/large', 'secrets')]) {
     expect((await post(sns(received('', wrong)))).status).toBe(400)
   }

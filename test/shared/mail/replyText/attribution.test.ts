@@ -79,6 +79,11 @@ describe('the service removes an attribution line ("Ann wrote:") from the reply 
     expect(replyText(line)).toBe('Fine.')
   })
 
+  test('a weekday and a day of the writer stay above an attribution without a date', () => {
+    const own = `${OWN}\nTuesday 14 October`
+    expect(replyText(`${own}\nBob Lee <bob@example.com> wrote:\n> Hello`)).toBe(own)
+  })
+
   test.each(['We met at 10:33 on Oct 8, 2014 in Hamburg.', 'Did we meet at 10:33 on Oct 8, 2014?'])(
     'the sentence directly above an attribution stays in the reply text: %s',
     (own) => {
