@@ -76,6 +76,9 @@ export async function mcpExchange({
   const startedMs = performance.now()
   const ms = () => Math.round(performance.now() - startedMs)
   const restMs = () => Math.max(1, request.timeoutMs - ms())
+  // The flag concerns only the response to the tool call. A long response to the end of the session takes nothing from
+  // the tool's result.
+  let isCalling = false
   let isTooLarge = false
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
@@ -95,7 +98,7 @@ export async function mcpExchange({
       ...(typeof init.body === 'string' ? { body: init.body } : {}),
     })
     if (!answer.ok) throw new UnreachedError(answer)
-    isTooLarge ||= answer.truncated
+    isTooLarge ||= isCalling && answer.truncated
     const headers = new Headers()
     for (let n = 0; n + 1 < answer.headers.length; n += 2) {
       headers.append(answer.headers[n]!, answer.headers[n + 1]!)
@@ -123,10 +126,14 @@ export async function mcpExchange({
   try {
     connection = await connect({ ...request, fetch: guardedFetch, restMs })
     const { client, transport } = connection
+    isCalling = true
     const result = await client.request(call, Result, { timeout: restMs() })
+    isCalling = false
     if (endsSession) await transport.terminateSession().catch(() => {})
     return toExchange(result, told)
   } catch (error) {
+    // The server has answered the call, so the call must not be repeated as if no response had come.
+    if (isTooLarge) return told(200, null)
     return failed(error, { told, ms })
   } finally {
     await connection?.client.close().catch(() => {})

@@ -8,6 +8,7 @@ import { chooseOffer, readChallenge } from '../../../shared/purse/offers.ts'
 import { termsHash } from '../../../shared/purse/termsHash.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import { encodeHeader } from '../../../shared/till/x402v2.ts'
+import { findPurchase } from '../../../sql/purse/purchases/purchases.ts'
 import { reserve } from '../../../sql/purse/purchases/reserve.ts'
 import { closeServers, serveRaw } from '../../support/process/localServer.ts'
 import {
@@ -416,5 +417,30 @@ describe('a purchase job can pay for the tool call of an MCP server', () => {
       ...[[], ['x402/payment'], [], ['x402/payment']],
     ])
     expect(paid.calls[1]).toMatchObject({ name: 'weather', arguments: { city: 'Lima' } })
+  })
+
+  test('the buyer calls a paid MCP tool only once with the payment if its result is too large', async () => {
+    await using paid = startMcpSeller()
+    const projectId = await scene.newProject({ terms: { hosts: [paid.host] } })
+    const accepts = [
+      {
+        ...{ scheme: 'exact', network: CAIP2, amount: '10000', maxTimeoutSeconds: 60 },
+        ...{ asset: USDC_NETWORKS['base-sepolia'].usdcAddress, payTo: `0x${'11'.repeat(20)}` },
+      },
+    ]
+    const large = { content: [{ type: 'text', text: 'x'.repeat(1024 * 1024) }] }
+    paid.call = ({ _meta }) => ({
+      result:
+        _meta === undefined
+          ? { isError: true, structuredContent: { x402Version: 2, accepts }, content: [] }
+          : large,
+    })
+    const request = { method: 'POST', url: paid.url, body: '{}' } as const
+    const purchase = await bought({ projectId, tool: 'weather', request })
+    expect(purchase).toMatchObject({ state: 'answered', status: 200 })
+    expect(paid.calls).toHaveLength(2)
+    const { id } = purchase
+    const found = await findPurchase(scene.pool, { projectId, id, keyring: scene.keyring })
+    expect(found?.answer).toMatchObject({ body: null, bodyOmitted: 'too-large' })
   })
 })

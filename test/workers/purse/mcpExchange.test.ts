@@ -252,11 +252,20 @@ describe('if an MCP server does not respond as MCP demands, the buyer reports th
     expect(await failure()).toEqual(['network', 'ECONNREFUSED'])
   })
 
-  test('a server whose response is too large to be read completely counts as a server without MCP', async () => {
-    seller.call = () => ({ result: { content: [{ type: 'text', text: 'x'.repeat(2_000) }] } })
+  test('if the result of a tool is too large to be read completely, the buyer reports the status 200 and a truncated response', async () => {
+    const large = { content: [{ type: 'text', text: 'x'.repeat(2_000) }] }
+    seller.call = () => ({ result: large })
+    const cut = { status: 200, truncated: true, value: null }
+    expect(await answered({ responseBytesMax: 1_000 })).toMatchObject(cut)
+    seller.initialize = () => ({ result: large })
     expect(await failure({ responseBytesMax: 1_000 })).toEqual([
       ...['network', 'the server does not speak MCP as expected'],
     ])
+  })
+
+  test('a long response to the end of the session does not count as a truncated result of the tool', async () => {
+    seller.notified = () => new Response('x'.repeat(2_000))
+    expect(await answered({ responseBytesMax: 1_000 })).toMatchObject({ truncated: false })
   })
 
   test('an MCP server counts as late if the whole call takes longer than the time limit', async () => {
