@@ -34,6 +34,7 @@ import { signInAt } from '../../sql/purse/signIn.ts'
 import { readChainStatus } from '../../sql/till/watch/chainStatus.ts'
 import { type Exchange, headerOf, type OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
+import { decompressed, headerValue } from '../vault/maskedAnswer.ts'
 import { wasNotSent } from '../vault/sendFilled.ts'
 import { createReservations } from './reservations.ts'
 import { type Call, createSellerCalls } from './sellerCalls.ts'
@@ -136,7 +137,7 @@ export const createBuy = (
     { url, network }: Place,
   ): Promise<PaymentHeader | null> {
     if (due.kind === 'quote' || due.tool !== null) return null
-    const extensions = challengeOf(answer)?.extensions
+    const extensions = (await challengeOf(answer))?.extensions
     const challenge = readSignIn(extensions, { url, caip2: network.caip2, nowMs: Date.now() })
     if (challenge === null) return null
     const at = { url, network: network.network }
@@ -149,7 +150,7 @@ export const createBuy = (
     { exchange, secrets }: Challenged,
     { url, network }: Place,
   ): Promise<void> {
-    const challenge = challengeOf(exchange)
+    const challenge = await challengeOf(exchange)
     if (challenge === null) return refuse(due, 'malformed_challenge')
     const chosen = chooseOffer(challenge, { url, network, payer: due.payer ?? '' })
     if (!chosen.ok) return refuse(due, chosen.reason)
@@ -313,8 +314,12 @@ type Challenged = Extract<Call, { kind: 'made' }> & { exchange: Answer }
 const isChallenged = (call: Call): call is Challenged =>
   call.kind === 'made' && call.exchange.ok && call.exchange.status === 402
 
-const challengeOf = (answer: Answer) =>
-  readChallenge(headerOf(answer.headers, 'payment-required'), answer.body.toString('utf8'))
+/** Returns the challenge in a 402 response. Some servers compress the body although the request forbids it. */
+async function challengeOf(answer: Answer) {
+  const body = await decompressed(answer.body, headerValue(answer, 'content-encoding'))
+  const text = typeof body === 'string' ? '' : Buffer.from(body).toString('utf8')
+  return readChallenge(headerOf(answer.headers, 'payment-required'), text)
+}
 
 /**
  * Returns the offer of a seller in a form that the agent may see, because a seller that knows a secret of the vault

@@ -22,6 +22,7 @@ import {
   type GuardedRequestParameters,
   guardedExchange,
 } from '../http/guardedRequest.ts'
+import { decompressed, headerValue } from '../vault/maskedAnswer.ts'
 
 type Json = Record<string, unknown>
 
@@ -98,13 +99,16 @@ export async function mcpExchange({
       ...(typeof init.body === 'string' ? { body: init.body } : {}),
     })
     if (!answer.ok) throw new UnreachedError(answer)
-    isTooLarge ||= isCalling && answer.truncated
+    // Some servers compress the body although the request forbids it, and a `Response` does not decompress its body.
+    const plain = await decompressed(answer.body, headerValue(answer, 'content-encoding'))
+    isTooLarge ||= isCalling && (answer.truncated || plain === 'too-large')
     const headers = new Headers()
     for (let n = 0; n + 1 < answer.headers.length; n += 2) {
       headers.append(answer.headers[n]!, answer.headers[n + 1]!)
     }
     const { status } = answer
-    return new Response(NO_BODY.includes(status) ? null : answer.body, { status, headers })
+    const body = typeof plain === 'string' ? answer.body : Buffer.from(plain)
+    return new Response(NO_BODY.includes(status) ? null : body, { status, headers })
   }
 
   const told = (status: number, value: unknown, headers: string[] = []): Exchange => ({

@@ -229,6 +229,16 @@ describe('a purchase job signs a payment only if the seller’s offer is well-fo
     expect(shop.heard).toEqual(['ask'])
   })
 
+  test('a price quote reads a challenge in a compressed body', async () => {
+    const { headers } = challenge()
+    const offer = Buffer.from(headers.get('payment-required')!, 'base64')
+    const coding = { 'content-encoding': 'gzip' }
+    shop.ask = () => new Response(Bun.gzipSync(offer), { status: 402, headers: coding })
+    expect(await bought({ kind: 'quote' })).toMatchObject({
+      ...{ state: 'quoted', amount_atomic: '10000' },
+    })
+  })
+
   test('a price quote reads a challenge in a header of 32 KB', async () => {
     shop.ask = () => challenge({}, { extensions: { note: 'x'.repeat(23_500) } })
     expect(await bought({ kind: 'quote' })).toMatchObject({ state: 'quoted', pay_to: PAYEE })

@@ -263,6 +263,20 @@ describe('if an MCP server does not respond as MCP demands, the buyer reports th
     ])
   })
 
+  test('the buyer reads the compressed response of an MCP server', async () => {
+    const result = { content: [{ type: 'text', text: 'x'.repeat(50_000) }] }
+    const compressed = (id: number, value: Json) =>
+      new Response(Bun.gzipSync(JSON.stringify({ jsonrpc: '2.0', id, ...value })), {
+        headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      })
+    const { result: welcome } = seller.initialize() as { result: Json }
+    seller.initialize = () => compressed(0, { result: welcome })
+    seller.call = () => compressed(1, { result })
+    expect(await answered()).toMatchObject({ status: 200, truncated: false, value: result })
+    seller.call = () => compressed(1, { result: { content: 'x'.repeat(2 * 1024 * 1024) } })
+    expect(await answered()).toMatchObject({ status: 200, truncated: true, value: null })
+  })
+
   test('a long response to the end of the session does not count as a truncated result of the tool', async () => {
     seller.notified = () => new Response('x'.repeat(2_000))
     expect(await answered({ responseBytesMax: 1_000 })).toMatchObject({ truncated: false })
