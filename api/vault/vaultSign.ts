@@ -14,7 +14,7 @@ import {
 import { signAwsRequest } from '../../shared/vault/sigV4.ts'
 import { checkUseRequest } from '../../shared/vault/useRequest.ts'
 import { setOutcome } from '../../sql/account/audit.ts'
-import { type OpenCredential, openCredential } from '../../sql/vault/credentialReads.ts'
+import { type OpenCredential, openCredential, recordUsed } from '../../sql/vault/credentialReads.ts'
 import { badRequest } from '../http/errors.ts'
 import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
@@ -53,12 +53,19 @@ export async function signWithCredential(
     detail: input.algorithm,
   })
   if (opened.kind !== 'ok') throw failure(name, opened, '')
-  try {
-    return sign(opened.credential, input)
-  } catch (error) {
-    await setOutcome(pool, opened.auditRow, 'refused')
-    if (error instanceof OutOfBoundsError) throw outOfBounds(name, error)
-    throw error instanceof CredentialInputError ? badRequest(error.message) : error
+  const { auditRow } = opened
+  const signed = await signOrRefuse(opened.credential)
+  await recordUsed(pool, caller.projectId, name)
+  return signed
+
+  async function signOrRefuse(credential: OpenCredential) {
+    try {
+      return sign(credential, input)
+    } catch (error) {
+      await setOutcome(pool, auditRow, 'refused')
+      if (error instanceof OutOfBoundsError) throw outOfBounds(name, error)
+      throw error instanceof CredentialInputError ? badRequest(error.message) : error
+    }
   }
 }
 

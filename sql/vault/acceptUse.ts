@@ -5,7 +5,7 @@ import { type Actor, setOutcome } from '../account/audit.ts'
 import { beginIdempotent } from '../account/idempotency.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
-import { type OpenCredential, openCredential } from './credentialReads.ts'
+import { type OpenCredential, openCredential, recordUsed } from './credentialReads.ts'
 import type { Failed } from './credentials.ts'
 import { readingTransaction } from './failedReads.ts'
 import { sealRequest, USE_KEPT } from './uses.ts'
@@ -103,6 +103,7 @@ export function acceptUse<Refusal>(
           ...[sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
         ],
       })
+      await recordUsed(db, projectId, name)
       await addJob(db, { task: 'use_secret', payload: { useId: id }, key: `use_secret:${id}` })
       return { kind: 'ok', id }
     }

@@ -96,9 +96,25 @@ const READS = {
   'vault.get': readStatement('c.version', { needs: 'true', touches: true, reveals: true }),
   'vault.totp': readStatement('c.version', { needs: 'v.has_totp', touches: true, reveals: true }),
   'vault.version_get': readStatement('g.version', { needs: 'true', touches: false, reveals: true }),
-  'vault.use': readStatement('c.version', { needs: 'true', touches: true, reveals: false }),
-  'vault.sign': readStatement('c.version', { needs: 'true', touches: true, reveals: false }),
+  // The callers of these reads may still refuse the request. They call `recordUsed` if they do not.
+  'vault.use': readStatement('c.version', { needs: 'true', touches: false, reveals: false }),
+  'vault.sign': readStatement('c.version', { needs: 'true', touches: false, reveals: false }),
 } as const
+
+/**
+ * Records that a request or a signature has used a credential. While another use updates the time, the function leaves
+ * the update to that use.
+ */
+export async function recordUsed(db: Queryable, projectId: string, name: string): Promise<void> {
+  await db.query({
+    name: 'record-credential-used',
+    text: `with free as (
+             select row from credentials where project_id = $1 and name = $2 for no key update skip locked
+           )
+           update credentials c set last_used_at = clock_timestamp() from free where c.row = free.row`,
+    values: [projectId, name],
+  })
+}
 
 /** Reads and decrypts the current version or a given version of a credential. */
 export async function openCredential(

@@ -4,7 +4,7 @@ import type { UseRequest, UseTarget } from '../../../shared/vault/useRequest.ts'
 import { type Actor, AUDIT_COLUMNS, auditValues, setOutcome } from '../../account/audit.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { addPayloadsFrom, jobPayload } from '../../queue/jobs.ts'
-import { type OpenCredential, openCredential } from '../../vault/credentialReads.ts'
+import { type OpenCredential, openCredential, recordUsed } from '../../vault/credentialReads.ts'
 import type { Failed } from '../../vault/credentials.ts'
 import { readingTransaction } from '../../vault/failedReads.ts'
 import { CONTENT, sealContent } from './purchaseContent.ts'
@@ -76,7 +76,12 @@ export function acceptPurchase<Refusal>(
   return readingTransaction(pool, { actor, ...entry }, async (db) => {
     const before = await findByKey(db, projectId, purchase.key)
     if (before !== null) return found(before, purchase.requestHash)
-    return (await judgeCredential(db, purchase, credential)) ?? (await store(db, purchase))
+    const judged = await judgeCredential(db, purchase, credential)
+    if (judged.kind !== 'allowed') return judged
+    const stored = await store(db, purchase)
+    if (stored.kind === 'ok') await recordUsed(db, projectId, credential.name)
+    else await setOutcome(db, judged.auditRow, 'refused')
+    return stored
   })
 }
 
@@ -132,20 +137,20 @@ const auditDetail = ({ method, host, path }: UseTarget): string =>
 
 /**
  * Opens the credential that a purchase request uses, and writes an audit entry about the reading of the credential.
- * @returns the reason why the service refuses the purchase request. Null means that the purchase request may use the
- * credential.
+ * @returns the reason why the service refuses the purchase request. The kind `allowed` means that the purchase request
+ * may use the credential.
  */
 async function judgeCredential<Refusal>(
   db: Queryable,
   { actor, keyring, target }: NewPurchase<Refusal>,
   { name, judge }: NonNullable<NewPurchase<Refusal>['credential']>,
-): Promise<AcceptedPurchase<Refusal> | null> {
+): Promise<AcceptedPurchase<Refusal> | { kind: 'allowed'; auditRow: string }> {
   const detail = auditDetail(target)
   const read = { actor, keyring, name, action: USE, isOwner: false, detail }
   const opened = await openCredential(db, read)
   if (opened.kind !== 'ok') return { kind: 'credential', failed: opened }
   const refusal = judge(opened.credential)
-  if (refusal === null) return null
+  if (refusal === null) return { kind: 'allowed', auditRow: opened.auditRow }
   await setOutcome(db, opened.auditRow, 'refused')
   return { kind: 'refused_by_judge', refusal }
 }

@@ -102,6 +102,32 @@ test('a purchase with a credential for another host sends no request', async () 
   expect([seller.asked.length, seller.received.length]).toEqual([0, 0])
 })
 
+test('a purchase that is refused does not count as a use of its credential', async () => {
+  await store('api.example.com')
+  const lastUsedAt = async () => (await buyer.get('/v0/vault')).body.credentials[0].lastUsedAt
+  expect((await buyer.pay(seller.url, request)).status).toBe(403)
+  expect(await lastUsedAt()).toBeNull()
+  await store(seller.host)
+  const { body } = await buyer.pay(seller.url)
+  const copies = await till.service.database.pool.query(
+    `insert into purchases (id, project_id, kind, request_hash, method, host, path, max_atomic, asked_by, key_id,
+       wrapped_key, ciphertext)
+     select 'pur_' || gen_random_uuid(), project_id, kind, request_hash, method, host, path, max_atomic, asked_by,
+       key_id, wrapped_key, ciphertext
+     from purchases, generate_series(1, 500) where id = $1 returning id`,
+    [body.purchaseId],
+  )
+  expect((await buyer.pay(seller.url, request)).status).toBe(429)
+  expect(await lastUsedAt()).toBeNull()
+  const { body: audit } = await buyer.get('/v0/logs?action=vault.use')
+  expect(audit.logs).toMatchObject([{ outcome: 'refused' }, { outcome: 'refused' }])
+  await till.service.database.pool.query('delete from purchases where id = any ($1)', [
+    copies.rows.map(({ id }) => id),
+  ])
+  expect((await buyer.pay(seller.url, request)).body.state).toBe('answered')
+  expect(Date.parse(await lastUsedAt())).toBePositive()
+})
+
 test('a purchase with a credential needs the scope vault:use, and the credential must exist', async () => {
   const { status } = await buyer.pay(seller.url, { ...request, credential: 'missing' })
   expect(status).toBe(404)

@@ -231,6 +231,25 @@ test('a withheld credential (hidden from the agent) can be used, but not at anot
   }
 })
 
+test('a refused request with a secret, and a refused signature, do not change the time lastUsedAt of the credential', async () => {
+  await store('unused', { type: 'API_KEY', data: { key: 'k'.repeat(32) } })
+  const lastUsedAt = async () =>
+    (await agent.get('/v0/vault?q=unused')).body.credentials[0].lastUsedAt
+  const sign = (keyEncoding: string) =>
+    agent.post(path('unused', '/sign'), { algorithm: 'hmac-sha256', text: 'x', keyEncoding })
+  expect((await use('unused', { url: 'https://other.example/' })).status).toBe(403)
+  expect((await use('unused', { url: url(), body: '{{nothing}}' })).status).toBe(400)
+  expect((await sign('hex')).status).toBe(400)
+  expect(await lastUsedAt()).toBeNull()
+  expect((await sign('utf8')).status).toBe(200)
+  const signedAt = await lastUsedAt()
+  expect(Date.parse(signedAt)).toBePositive()
+  answer = (_request, response) => response.end('ok')
+  await Bun.sleep(5)
+  expect((await use('unused', { url: url() })).status).toBe(200)
+  expect(Date.parse(await lastUsedAt())).toBeGreaterThan(Date.parse(signedAt))
+})
+
 test('if a secret has characters that its part of the request cannot contain, the request is refused and its Idempotency-Key can be used again', async () => {
   await store('lines', {
     type: 'CUSTOM',
