@@ -23,6 +23,7 @@ type AgedTable =
   | 'passkey_challenges'
   | 'payment_checks'
   | 'project_webhooks'
+  | 'purchases'
   | 'sign_in_mails'
   | 'vault_uses'
 

@@ -1855,6 +1855,8 @@ CREATE INDEX purchases_payments ON public.purchases USING btree (project_id, cre
 
 CREATE INDEX purchases_project ON public.purchases USING btree (project_id, created_at DESC, "row" DESC);
 
+CREATE INDEX purchases_quotes ON public.purchases USING btree (ended_at) WHERE (kind = 'quote'::text);
+
 CREATE INDEX purchases_refunds ON public.purchases USING btree (refund_of) WHERE (refund_of IS NOT NULL);
 
 CREATE INDEX purchases_resource ON public.purchases USING btree (project_id, host, path, "row" DESC) WHERE (money IS NOT NULL);

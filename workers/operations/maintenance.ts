@@ -25,7 +25,11 @@ import { forgetStaleReports } from '../../sql/operations/processReports.ts'
 import { forgetStaleListeners } from '../../sql/operations/smtpListeners.ts'
 import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisticsHistory.ts'
 import { deleteStaleHours, recordHours } from '../../sql/operations/statisticsRange.ts'
-import { deleteOldAnswers, requeueLostPurchases } from '../../sql/purse/purchases/purchaseJobs.ts'
+import {
+  deleteOldAnswers,
+  deleteOldQuotes,
+  requeueLostPurchases,
+} from '../../sql/purse/purchases/purchaseJobs.ts'
 import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
 import { deleteStaleOfferCounts } from '../../sql/till/payments/funnel.ts'
@@ -71,6 +75,7 @@ const SEARCHES: readonly Step[] = [
   },
 ]
 const CLEANINGS: readonly Step[] = [
+  deleteOldQuotes,
   deleteStaleRateWindows,
   forgetDeletedMessages,
   forgetUnanswered,

@@ -1,5 +1,6 @@
-/** Queues the jobs of purchases, and deletes old seller responses of purchases. */
+/** Queues the jobs of purchases, and deletes old quotes and old seller responses of purchases. */
 import type { Pool, Queryable } from '../../db.ts'
+import { deleteInBatches } from '../../deleteInBatches.ts'
 import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
@@ -54,4 +55,16 @@ export async function deleteOldAnswers(db: Queryable): Promise<void> {
       select row from purchases where key_id is not null and content_until <= statement_timestamp()
       order by content_until limit ${CLEAN_BATCH} for update skip locked))`
   while ((await db.query(text)).rowCount === CLEAN_BATCH);
+}
+
+/**
+ * Sets the time for which the service keeps the record of a quote after its end. A quote has no Idempotency-Key, so no
+ * later call needs the record.
+ */
+const QUOTE_KEPT = '1 day'
+
+/** Deletes old quotes. An agent may ask for any number of quotes, so their records would grow without a bound. */
+export async function deleteOldQuotes(db: Queryable): Promise<void> {
+  const isOld = `ended_at < statement_timestamp() - interval '${QUOTE_KEPT}'`
+  await deleteInBatches(db, 'purchases', `kind = 'quote' and ${isOld}`)
 }

@@ -119,6 +119,37 @@ test('the minute statistics of three days ago are added up to hour statistics be
   expect(rows).toEqual([{ mail_in: 7 }])
 })
 
+test('the housekeeping deletes a quote of a price a day after its end, and keeps each purchase and each unfinished quote', async () => {
+  const agent = await service.newAgent()
+  const { pool } = service.database
+  const ask = async (kind: 'pay' | 'quote', endedAt: string | null) => {
+    const { body } = await agent.post(
+      `/v0/purse/${kind}?timeout=0`,
+      { url: 'https://seller.example/', ...(kind === 'pay' ? { maxAmount: '1' } : {}) },
+      kind === 'pay' ? { 'idempotency-key': 'one' } : {},
+    )
+    await pool.query(
+      `update purchases set ended_at = clock_timestamp() - $2::interval, created_at = created_at - interval '9 days',
+         state = case when $2 is null then state else 'failed' end where id = $1`,
+      [body.purchaseId, endedAt],
+    )
+    return `/v0/purse/payments/${body.purchaseId}?timeout=0`
+  }
+  const old = await ask('quote', '25 hours')
+  const kept = [
+    await ask('quote', '23 hours'),
+    await ask('quote', null),
+    await ask('pay', '8 days'),
+  ]
+  const { maintenance } = startLogged()
+  try {
+    await waitFor('the old quote to go', async () => (await agent.get(old)).status === 404)
+  } finally {
+    await maintenance.stop()
+  }
+  for (const one of kept) expect((await agent.get(one)).status).toBeWithin(200, 203)
+})
+
 test('a worker pool that looked dead before an outage of the database gets its full waiting time again after the outage', async () => {
   const { pool, url } = service.database
   await using proxy = await startPostgresProxy(url)
