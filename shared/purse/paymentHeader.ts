@@ -18,15 +18,16 @@ export type DigestSigner = { address: Address; sign(digest: Hex): Promise<Hex> }
 /**
  * Signs one EIP-3009 authorization for the exact price of a purchase. The EIP-712 domain of the signature comes from
  * the service's own table of tokens.
- * @returns the payment header, the nonce of the authorization (32 random bytes), and the Unix time in seconds at which
- * the authorization expires.
+ * @param nonce holds the 32 bytes of the authorization's nonce, which are random by default.
+ * @returns the payment header, the nonce of the authorization, and the Unix time in seconds at which the authorization
+ * expires.
  */
 export async function signPayment(
   offer: Offer,
   signer: DigestSigner,
+  nonce: Hex = `0x${randomBytes(32).toString('hex')}`,
 ): Promise<{ header: PaymentHeader; nonce: Hex; validBefore: bigint }> {
   const { network, amountAtomic, payTo } = offer
-  const nonce: Hex = `0x${randomBytes(32).toString('hex')}`
   const validBefore = BigInt(Math.floor(Date.now() / 1000) + offer.windowS)
   const authorization = {
     from: signer.address,

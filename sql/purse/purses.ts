@@ -2,6 +2,7 @@
  * Stores purses. A purse is a project's wallet with one address on the chain. Only this service has the private key of
  * a purse's address.
  */
+import { createHmac } from 'node:crypto'
 import type { Address, Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
 import type { DigestSigner } from '../../shared/purse/paymentHeader.ts'
@@ -176,6 +177,19 @@ export async function storePurseKey(
   )
 }
 
+/** Signs with the private key of a purse, and makes the nonces of its authorizations. */
+export type PurseSigner = DigestSigner & {
+  /**
+   * Returns the nonce for the authorization of one order. The nonce depends only on the private key and the idempotency
+   * key of the order. After a restore of an older backup, the same order gets the same nonce, and the chain accepts a
+   * nonce once. Nobody can guess the nonce without the private key.
+   */
+  nonceOf(idempotencyKey: string): Hex
+}
+
+/** Separates the nonces from other values that are derived from the private key. */
+const NONCE_LABEL = 'purser/authorization-nonce '
+
 /**
  * Returns a signer that uses the private key of a purse without revealing it. @throws {Error} if the private key is
  * missing.
@@ -184,7 +198,7 @@ export async function purseSigner(
   db: Queryable,
   keyring: Keyring,
   { projectId, address }: { projectId: string; address: string },
-): Promise<DigestSigner> {
+): Promise<PurseSigner> {
   const { rows } = await db.query<{ key_id: string; wrapped_key: Buffer; ciphertext: Buffer }>({
     name: 'find-purse-key',
     text: 'select key_id, wrapped_key, ciphertext from purse_keys where address = $1 and project_id = $2',
@@ -200,6 +214,14 @@ export async function purseSigner(
       const privateKey: Hex = `0x${key.toString('hex')}`
       key.fill(0)
       return await sign({ hash: digest, privateKey, to: 'hex' })
+    },
+    nonceOf(idempotencyKey) {
+      const key = keyring.open(sealed, purseKeyContext(projectId, address))
+      const mac = createHmac('sha256', key)
+        .update(NONCE_LABEL + idempotencyKey)
+        .digest('hex')
+      key.fill(0)
+      return `0x${mac}`
     },
   }
 }

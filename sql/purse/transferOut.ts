@@ -53,7 +53,8 @@ async function signTransfer(
 ): Promise<string> {
   const { projectId } = actor
   const { kind, key, payTo, amountAtomic, refundOf } = ordered
-  const nonce: Hex = `0x${randomBytes(32).toString('hex')}`
+  const signer = await purseSigner(db, keyring, { projectId, address })
+  const nonce = signer.nonceOf(orderKey(kind, key))
   const validBefore = BigInt(Math.floor(Date.now() / 1000)) + VALID_S
   const authorization = {
     from: getAddress(address),
@@ -63,7 +64,6 @@ async function signTransfer(
     validBefore,
     nonce,
   }
-  const signer = await purseSigner(db, keyring, { projectId, address })
   const signature = await signer.sign(authorizationDigest(authorization, network))
   const id = newPurchaseId()
   await db.query(

@@ -8,7 +8,7 @@
  */
 import { brokenBound, covers } from '../../../shared/purse/mandate.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
-import { type DigestSigner, signPayment } from '../../../shared/purse/paymentHeader.ts'
+import { signPayment } from '../../../shared/purse/paymentHeader.ts'
 import type { RefusalReason } from '../../../shared/purse/refusal.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import type { UseRequest } from '../../../shared/vault/useRequest.ts'
@@ -17,7 +17,7 @@ import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { isHere } from '../../till/watch/chainStatus.ts'
 import { lockMandates, type Mandate, readUsed, SUM_BOUNDS, type Used } from '../mandates.ts'
 import { isPurseGasUsedUp } from '../purseGas.ts'
-import { openSum, purseSigner } from '../purses.ts'
+import { openSum, type PurseSigner, purseSigner } from '../purses.ts'
 import { type Base, type PaidBefore, type PaidPlace, readPaidBefore } from './paidBefore.ts'
 import { CONTENT, type ContentRow, openContent, type SignedRequest } from './purchaseContent.ts'
 import { type SignedPayment, storeSigned } from './storeSigned.ts'
@@ -48,6 +48,8 @@ type PurchaseRow = ContentRow & {
   row: string
   host: string
   path: string
+  /** Holds the idempotency key of the purchase. Null means that an earlier version stored the purchase without a key. */
+  idempotency_key: string | null
   max_atomic: string
   approved_hash: Buffer | null
   credential_name: string | null
@@ -191,10 +193,11 @@ async function sign({
   purchase: PurchaseRow
   request: UseRequest
   offer: Offer
-  signer: DigestSigner
+  signer: PurseSigner
   decided: Fits
 }): Promise<SignedPayment> {
-  const { header, nonce, validBefore } = await signPayment(offer, signer)
+  const wanted = signer.nonceOf(purchase.idempotency_key ?? purchase.id)
+  const { header, nonce, validBefore } = await signPayment(offer, signer, wanted)
   return {
     id: purchase.id,
     projectId: purchase.project_id,
@@ -236,7 +239,7 @@ async function lockPurchases(
   const { rows } = await db.query<PurchaseRow>({
     name: 'lock-asking-purchases',
     text: `select u.row, u.id, u.project_id, u.host, u.path, u.max_atomic, u.approved_hash, u.credential_name, u.tool,
-             u.content_version, u.key_id, u.wrapped_key, u.ciphertext
+             u.idempotency_key, u.content_version, u.key_id, u.wrapped_key, u.ciphertext
            from purchases u join projects j on j.id = u.project_id
            where u.id = any ($2) and u.project_id = $1 and u.state = 'asking' and u.kind = 'payment' and j.deleted_at is null
            order by u.row for update of u`,

@@ -41,6 +41,7 @@ import {
 } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { refundReceipt } from '../chain/receipts.ts'
+import { RpcTrouble } from '../chain/rpc.ts'
 import { readStrangersReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 import { type ClaimMemory, checkClaims } from './handRefunds.ts'
@@ -65,6 +66,11 @@ const SEARCH_MARGIN = 5n
  * search may cover months, and must not delay the other checks of a poll.
  */
 const SEARCH_MAX = 20_000n
+/**
+ * Limits how many blocks before the signature of a payment the search for its transfer begins. The limit is a month on
+ * Base.
+ */
+const BACK_MAX = 64n * SEARCH_MAX
 
 /**
  * Sets the number of consecutive polls after which a chain reorganisation counts as proven. Each of these polls must
@@ -87,6 +93,11 @@ export type PurseMemory = ClaimMemory & {
   lastOpenProject: string
   /** Holds the block at which the search for the transfer of an old payment continues, by the id of the payment. */
   searchFrom: Map<string, bigint>
+  /**
+   * Holds the state of the search for a use before the signature, by the id of the payment: the block at which it
+   * continues, and how many blocks before the signature it began.
+   */
+  searchedBack: Map<string, { from: bigint; back: bigint }>
   /** Counts the consecutive polls in which another block was at the height of one of the newest transfers. */
   replacedLooks: number
 }
@@ -183,6 +194,10 @@ async function tendUsed(
         { purchase: one.id },
         'an authorization of a purse is used without its transfer',
       )
+      // After a restore of a backup, an unknown payment of the same order may have used the nonce. Then no later block
+      // can settle this payment.
+      if (final !== null && receipt.blockNumber <= final.number)
+        await recordReleased(chain.pool, one.id)
       continue
     }
     const { transactionHash: txHash, blockNumber, blockHash } = receipt
@@ -199,9 +214,10 @@ async function tendUsed(
  */
 async function findUses(
   chain: KnownChain,
-  { searchFrom }: PurseMemory,
+  memory: PurseMemory,
   used: readonly Signed[],
 ): Promise<AuthorizationEvent[]> {
+  const { searchFrom } = memory
   const { number: head } = chain.head
   const startOf = ({ id, signedBlock }: Signed): bigint =>
     searchFrom.get(id) ?? (signedBlock ?? 0n) - SEARCH_MARGIN
@@ -226,7 +242,44 @@ async function findUses(
       else if (startOf(one) <= to) searchFrom.set(one.id, to + 1n)
     }
   }
-  return events
+  const found = new Set(events.map(keyOf))
+  for (const one of used) if (found.has(keyOf(one.transfer))) memory.searchedBack.delete(one.id)
+  const lost = used.filter((one) => !found.has(keyOf(one.transfer)) && !searchFrom.has(one.id))
+  return [...events, ...(await findOlderUses(chain, memory, lost))]
+}
+
+/**
+ * Searches the blocks before the signatures of payments for the events of their authorizations. After a restore of a
+ * backup, the use of an authorization may be older than the signature that the service knows, because an order keeps
+ * its nonce. Each poll searches one part, and each round begins twice as far back as the round before.
+ */
+async function findOlderUses(
+  chain: KnownChain,
+  { searchedBack }: PurseMemory,
+  lost: readonly Signed[],
+): Promise<AuthorizationEvent[]> {
+  // The choice is random, so that a payment whose event no node knows does not delay the others for ever.
+  const one = lost[Math.floor(Math.random() * lost.length)]
+  if (one?.signedBlock == null) return []
+  const { id, signedBlock, transfer } = one
+  const { from, back } = searchedBack.get(id) ?? {
+    from: signedBlock - SEARCH_MAX,
+    back: SEARCH_MAX,
+  }
+  const end = from + SEARCH_MAX
+  const to = end < signedBlock ? end : signedBlock
+  try {
+    const found = await findAuthorizationEvents(chain.rpc, [transfer], { from, to })
+    if (found.length > 0 || back > BACK_MAX) searchedBack.delete(id)
+    else if (to < signedBlock && to >= 0n) searchedBack.set(id, { from: to + 1n, back })
+    else searchedBack.set(id, { from: signedBlock - 2n * back, back: 2n * back })
+    return found
+  } catch (error) {
+    // A node may refuse to search old blocks. The other checks of the poll must go on.
+    if (!(error instanceof RpcTrouble)) throw error
+    searchedBack.delete(id)
+    return []
+  }
 }
 
 const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>

@@ -50,6 +50,7 @@ export const newReconciler = (): Reconciler => ({
   lastClaimRow: 0n,
   replacedLooks: 0,
   searchFrom: new Map(),
+  searchedBack: new Map(),
   gapsBefore: new Set(),
   lowerLooks: 0,
   looks: 0,

@@ -79,6 +79,19 @@ const kinds = async (paymentId: string, ...amounts: bigint[]) => {
   return found
 }
 
+test('if a restored database lacks a refund, a call with the same Idempotency-Key signs the same nonce, which the chain accepts once', async () => {
+  const { id } = await newPurseSale(PAYMENT)
+  const nonceOf = async (key: string) => {
+    const refunded = await refund(id, 1n, key)
+    if (refunded.kind !== 'ok') throw new Error(refunded.kind)
+    return (await row(pool, 'purchases', refunded.refund.id)).nonce
+  }
+  const nonce = await nonceOf('refund-1')
+  await pool.query('delete from purchases where refund_of = $1', [id])
+  expect(await nonceOf('refund-1')).toBe(nonce)
+  expect(await nonceOf('refund-2')).not.toBe(nonce)
+})
+
 describe('refunds that a seller pays by hand never exceed the payment', () => {
   test('a refund that the seller sends by hand has the amount that the seller names, and goes to the payer', async () => {
     const sale = await newSale()

@@ -38,6 +38,7 @@ beforeEach(async () => {
     lastClaimRow: 0n,
     replacedLooks: 0,
     searchFrom: new Map(),
+    searchedBack: new Map(),
   }
   purse = await newPurse(pool, keyring)
   hand.balances.set(await addressOf(purse), BALANCE)
@@ -127,9 +128,9 @@ describe('an open payment of a purse (the wallet that pays sellers) is watched u
     expect(await moneyOf(payment.id)).toBe('spent')
   })
 
-  test('the search for a buyer’s payment begins five blocks before its signature, or at the first block if the signing block is unknown', async () => {
+  test('the search for a buyer’s payment finds a transfer after its signature or before it, also if the signing block is unknown', async () => {
     const cases = [
-      [100n, 94n, 'open'],
+      [100n, 94n, 'spent'],
       [100n, 95n, 'spent'],
       [3n, 0n, 'spent'],
       [null, 0n, 'spent'],
@@ -160,6 +161,23 @@ describe('an open payment of a purse (the wallet that pays sellers) is watched u
     expect(polls).toEqual([
       ...Array.from({ length: 4 }, () => [12, 'open'] as [number, string]),
       [12, 'spent'],
+    ])
+  })
+
+  test('a transfer long before the signature, which a restored database no longer knows, is found part by part', async () => {
+    const [early, never] = [await sign(119_000n), await sign(119_000n)]
+    hand.chain.head = blockAt(120_000n)
+    await take(early, 50_000n)
+    addEvent(never, 200_000n)
+    let polls = 0
+    while ((await moneyOf(early.id)) === 'open' && polls < 100) {
+      hand.asked.length = 0
+      await look()
+      polls++
+      expect(hand.asked.filter((method) => method === 'eth_getLogs').length).toBeLessThan(13)
+    }
+    expect([polls < 100, await moneyOf(early.id), await moneyOf(never.id)]).toEqual([
+      ...[true, 'spent', 'open'],
     ])
   })
 

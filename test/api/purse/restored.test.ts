@@ -1,0 +1,60 @@
+/**
+ * Tests payments of a purse that a restored database does not know. The test removes the records, as a restore of an
+ * older backup does, and repeats the calls.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  newBuyer,
+  paidBy,
+  served,
+  startPurseTill,
+  startSeller,
+} from '../../support/purse/purseScene.ts'
+import type { TestTill } from '../../support/till/till.ts'
+import '../../support/long.ts'
+
+let till: TestTill
+beforeAll(async () => {
+  till = await startPurseTill()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+test('if a restored database lacks a purchase, a call with the same Idempotency-Key takes no money a second time', async () => {
+  await using seller = startSeller(till)
+  const buyer = await newBuyer(till)
+  const mandateId = await buyer.giveMandate({ hosts: [seller.host] })
+  const { pool } = till.service.database
+  const first = await buyer.pay(seller.url, { key: 'weather-1' })
+  const { payment } = await buyer.settled(first.body.purchaseId, 'spent')
+  expect(await paidBy(till, buyer.address)).toBe(10_000n)
+  await pool.query('delete from purchases where project_id = $1', [buyer.project.id])
+  await pool.query(
+    'update mandates set reserved_atomic = 0, spent_atomic = 0, released_atomic = 0 where id = $1',
+    [mandateId],
+  )
+  // More blocks pass than the search for the transfer of a new payment covers.
+  await till.client.mine({ blocks: 20 })
+  // This seller does not know the first payment any more, and its settlement of the second one reverts.
+  seller.serve = async (paid) => {
+    const hash = await seller.settle(paid).catch(() => null)
+    return hash === null ? new Response('used', { status: 402 }) : served(paid, hash)
+  }
+  const again = await buyer.pay(seller.url, { key: 'weather-1' })
+  expect(again.body.purchaseId).not.toBe(first.body.purchaseId)
+  const known = await buyer.settled(again.body.purchaseId, 'spent')
+  expect(known.payment).toMatchObject({ txHash: payment!.txHash, nonce: payment!.nonce })
+  expect(await paidBy(till, buyer.address)).toBe(10_000n)
+  expect(await buyer.mandate(mandateId)).toMatchObject({ spentUsdc: '0.01', openUsdc: '0' })
+  // After another restore, the seller asks for another price. The chain accepts the nonce only once.
+  await pool.query('delete from purchases where project_id = $1', [buyer.project.id])
+  seller.terms.amount = '11000'
+  const dearer = await buyer.pay(seller.url, { key: 'weather-1' })
+  expect(dearer.body.payment).toMatchObject({ nonce: payment!.nonce, state: 'open' })
+  await till.client.mine({ blocks: 66 })
+  await buyer.settled(dearer.body.purchaseId, 'released')
+  expect(await paidBy(till, buyer.address)).toBe(10_000n)
+  seller.terms.amount = '10000'
+  const other = await buyer.pay(seller.url, { key: 'weather-2' })
+  await buyer.settled(other.body.purchaseId, 'spent')
+  expect(await paidBy(till, buyer.address)).toBe(20_000n)
+})
