@@ -45,9 +45,20 @@ export async function findApprovalLink(
   return { approvalId: row.approval_id, address: row.address, used: row.used }
 }
 
-/** Marks an approval link as used, in the same transaction as the decision that the link made. */
+/** Reports that the email address of an approval link may no longer decide the approval request. */
+export class LinkOverError extends Error {}
+
+/**
+ * Marks an approval link as used, in the same transaction as the decision that the link made. The function checks the
+ * right of the link's address once more, because composing the mail can take seconds after the first check.
+ * @throws {LinkOverError} if the address of the link may no longer decide the request.
+ */
 export async function useApprovalLink(db: Queryable, token: string): Promise<void> {
-  await db.query('update approval_links set used_at = clock_timestamp() where token_hash = $1', [
-    hashSecret(token),
-  ])
+  const { rowCount } = await db.query(
+    `update approval_links l set used_at = clock_timestamp()
+     from approvals a join projects p on p.id = a.project_id
+     where l.token_hash = $1 and a.id = l.approval_id and l.address in (${APPROVERS})`,
+    [hashSecret(token)],
+  )
+  if (rowCount !== 1) throw new LinkOverError()
 }

@@ -7,7 +7,11 @@ import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { APPROVAL_TOKEN } from '../../../shared/approvalLink.ts'
 import { networkSubject } from '../../../shared/http/networkSubject.ts'
-import { findApprovalLink, useApprovalLink } from '../../../sql/account/approvalLinks.ts'
+import {
+  findApprovalLink,
+  LinkOverError,
+  useApprovalLink,
+} from '../../../sql/account/approvalLinks.ts'
 import { type ApprovalKind, findApproval } from '../../../sql/account/approvals.ts'
 import type { Actor } from '../../../sql/account/audit.ts'
 import { ApiError } from '../../http/errors.ts'
@@ -45,6 +49,7 @@ const reasonOf = ({ reason = '' }: Static<typeof Form>): string | null =>
 const CHANGED = 'The mail has changed since. Read it again.'
 
 const GONE = 'This link is not valid. It may be mistyped, or its request is deleted.'
+const gone = () => personPage(sayingHtml('Nothing here', GONE), 404)
 
 /** Serves the approval pages that the links in notification mails open. */
 export const approvalPageRoutes = (services: Services) =>
@@ -94,7 +99,7 @@ async function show(
   { view, ...asked }: Static<typeof Query>,
 ): Promise<Response> {
   const open = await find(services, request, token)
-  if (open === null) return personPage(sayingHtml('Nothing here', GONE), 404)
+  if (open === null) return gone()
   if (open.kind === 'payment') return await paymentPage(services, open)
   if (view === 'html') return await htmlPart(services, open)
   return await pageOf(services, open, asked)
@@ -108,7 +113,7 @@ async function htmlPart(services: Services, { wanted, used }: Open): Promise<Res
     used || held.state !== 'waiting' || held.message === null
       ? null
       : await framedMail(services, { projectId, messageId: held.message.messageId })
-  return framed ?? personPage(sayingHtml('Nothing here', GONE), 404)
+  return framed ?? gone()
 }
 
 /**
@@ -154,7 +159,7 @@ async function act(
   form: Static<typeof Form>,
 ): Promise<Response> {
   const open = await find(services, request, token)
-  if (open === null) return personPage(sayingHtml('Nothing here', GONE), 404)
+  if (open === null) return gone()
   const { projectId, approvalId } = open.wanted
   const actor = {
     projectId,
@@ -186,6 +191,7 @@ async function act(
     })
     return await pageOf(services, { ...open, used: true })
   } catch (error) {
+    if (error instanceof LinkOverError) return gone()
     if (!(error instanceof ApiError) || error.status >= 500) throw error
     return await again(error.message === UNREAD ? 'Read all pages first.' : CHANGED)
   }
@@ -230,6 +236,7 @@ async function actOnPayment(
     })
     return await paymentPage(services, open)
   } catch (error) {
+    if (error instanceof LinkOverError) return gone()
     if (!(error instanceof ApiError) || error.status >= 500) throw error
     return await paymentPage(services, open, 'The request has changed since. Read it again.')
   }

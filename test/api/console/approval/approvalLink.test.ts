@@ -1,5 +1,6 @@
 /** Tests the approval page behind the link in a notification mail, without a browser. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { changingBefore } from '../../../support/database/beforeStatement.ts'
 import { whileFailing } from '../../../support/database/failingStatements.ts'
 import {
   approvalLink,
@@ -272,4 +273,26 @@ test('if the database fails during a decision by approval link, the page says so
   expect((await requestOf(service, agent, messageId)).state).toBe('waiting')
   expect((await decideByLink(link, fields)).status).toBe(200)
   await untilStatus(agent, messageId, 'rejected')
+})
+
+test('an approval link decides nothing if its address loses the right while the service handles the form', async () => {
+  const agent = await noticed()
+  const path = `/v0/platform/projects/${agent.project.id}`
+  for (const decision of ['approve', 'reject']) {
+    await service.platform.patch(path, { approverEmail: OWNER })
+    const { messageId } = await sendMail(agent, letter(`Lost ${decision}`))
+    const link = await linkOf(agent, messageId)
+    const { sha256 } = await requestOf(service, agent, messageId)
+    const { seen } = await readApprovalPages(link)
+    const late = await changingBefore(
+      'update approval_links',
+      () => service.platform.patch(path, { approverEmail: null }),
+      () => decideByLink(link, { decision, sha256, seen }),
+    )
+    expect([late.status, (await late.text()).includes('This link is not valid')]).toEqual([
+      404,
+      true,
+    ])
+    expect((await requestOf(service, agent, messageId)).state).toBe('waiting')
+  }
 })
