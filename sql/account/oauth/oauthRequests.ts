@@ -171,6 +171,8 @@ export async function decideRequest(
       )
       return { request, code: null }
     }
+    // A simultaneous change of the person waits for this lock, and then ends the new grant.
+    await db.query('select from people where id = $1 for share', [by.personId])
     const grantId = newOAuthGrantId()
     const { rowCount } = await db.query(
       `insert into oauth_grants (

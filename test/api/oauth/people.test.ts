@@ -1,10 +1,12 @@
 /** Tests that an app loses its access when the person who connected it loses the right to the project. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signIn, signInAs } from '../../support/console/consoleSession.ts'
+import { changingBefore } from '../../support/database/beforeStatement.ts'
 import {
   allow,
   authorizationOf,
   callMcp,
+  codeFor,
   connect,
   register,
   requestConsent,
@@ -169,4 +171,24 @@ test('if the consent page still shows a deleted project, the service refuses thi
     'projectId must be a project that you decide for',
   ])
   expect((await allow(consent.owner, consent.id, own)).status).toBe(200)
+})
+
+test('an app gets no access if the person loses the right while the service records the consent', async () => {
+  const operator = await signIn(service)
+  const person = await signInAs(service, 'owner', [own.project.id])
+  const path = `/people/${person.personId}`
+  let lost: Promise<unknown> = Promise.resolve()
+  const { exchange } = await changingBefore(
+    'update oauth_clients set used_at',
+    async () => {
+      lost = operator.patch(path, { role: 'viewer' })
+      // The change may wait for the end of the consent, so the consent must not wait for the change.
+      await Promise.race([lost, Bun.sleep(1_000)])
+    },
+    () => codeFor(service, own, { person }),
+  )
+  expect(await lost).toMatchObject({ status: 200 })
+  await operator.patch(path, { role: 'owner', projectIds: [own.project.id] })
+  const { status, body } = await token(service.url, exchange)
+  expect([status, body.error]).toEqual([400, 'invalid_grant'])
 })
