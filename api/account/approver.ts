@@ -4,16 +4,18 @@ import { badRequest } from '../http/errors.ts'
 import type { Services } from '../http/services.ts'
 
 /**
- * Checks the address that receives the links for approvals. The address may not be an inbox of this service, because an
- * agent could then approve its own mail.
+ * Returns the stored form of the address that receives the links for approvals, with its domain in lower-case ASCII. The
+ * address may not be an inbox of this service, because an agent could then approve its own mail.
+ * @returns undefined for an absent address, and null for no approver.
  * @throws {ApiError} 400 for an invalid approver address, or for an inbox of this service.
  */
-export async function checkApprover(
+export async function readApprover(
   { pool, config }: Services,
-  address: string | null | undefined,
-): Promise<void> {
-  if (address == null) return
-  if (parseAddress(address) === null) {
+  given: string | null | undefined,
+): Promise<string | null | undefined> {
+  if (given == null) return given
+  const address = parseAddress(given)
+  if (address === null) {
     throw badRequest('approverEmail must be one email address, such as ada@example.com, or null')
   }
   if (await isHosted(pool, config.mailDomain, address)) {
@@ -21,4 +23,5 @@ export async function checkApprover(
       `approverEmail must be outside of this service: ${domainOf(address)} is its mail domain`,
     )
   }
+  return address
 }

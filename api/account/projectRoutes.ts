@@ -21,7 +21,7 @@ import { readRange } from '../http/input/queryTime.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { checkApprover } from './approver.ts'
+import { readApprover } from './approver.ts'
 import { erasureRoutes } from './erasureRoutes.ts'
 import { checkPayTo } from './payTo.ts'
 import { platformActor } from './platformActor.ts'
@@ -162,10 +162,11 @@ async function update(
   body: Static<typeof UpdateBody>,
 ) {
   await checkPayTo(services.pool, body.payTo)
-  await checkApprover(services, body.approverEmail)
+  const approverEmail = await readApprover(services, body.approverEmail)
   refuseOwnLimits(request, body)
   const actor = platformActor(request, projectId)
-  const project = await updateProject(services.pool, projectId, body, actor)
+  const change = approverEmail === undefined ? body : { ...body, approverEmail }
+  const project = await updateProject(services.pool, projectId, change, actor)
   if (project === null) throw projectNotFound()
   return toView(services, project)
 }

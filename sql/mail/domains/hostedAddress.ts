@@ -1,10 +1,11 @@
-import { domainOf, recipientKeys } from '../../../shared/mail/address.ts'
+import { domainOf, parseAnyAddress, recipientKeys } from '../../../shared/mail/address.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
  * Tells whether this service receives, or may later receive, the mail of an email address. An agent could read the mail
  * of such an address. A tenant's domain counts even before its verification, and after the verification has failed. An
- * inbox at a former MAIL_DOMAIN counts too, because the service still receives its mail.
+ * inbox at a former MAIL_DOMAIN counts too, because the service still receives its mail. The quotes of a local part that
+ * needs none do not count.
  */
 export async function isHosted(
   db: Queryable,
@@ -16,7 +17,7 @@ export async function isHosted(
   const { rowCount } = await db.query(
     `select from mail_domains where domain = $1
      union all select from projects where email_address = any ($2) limit 1`,
-    [domain, recipientKeys(address)],
+    [domain, recipientKeys(parseAnyAddress(address) ?? address)],
   )
   return rowCount === 1
 }

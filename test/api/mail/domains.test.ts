@@ -93,7 +93,11 @@ test('a mail domain cannot be added if a person of the console or an approver ha
   const path = `/v0/platform/projects/${approved.project.id}`
   const set = await service.platform.patch(path, { approverEmail: 'Bob@Approvers.example' })
   expect(set.status).toBe(200)
-  for (const domain of ['people.example', 'approvers.example']) {
+  const other = await service.newAgent()
+  const german = { approverEmail: 'Eva@Käse.example' }
+  const { body } = await service.platform.patch(`/v0/platform/projects/${other.project.id}`, german)
+  expect(body.approverEmail).toBe('Eva@xn--kse-qla.example')
+  for (const domain of ['people.example', 'approvers.example', 'xn--kse-qla.example']) {
     const { status, body } = await service.platform.post(PATH, { domain })
     expect([status, body.message]).toEqual([
       409,

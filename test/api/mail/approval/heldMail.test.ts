@@ -489,7 +489,11 @@ test('the address of an approver cannot be an inbox at a former MAIL_DOMAIN, bec
   const moved = startApi({ ...config, mailDomain: 'mail.moved.example' }, database.url, silentLog)
   const client = createClient(`http://127.0.0.1:${moved.port}`, platform.key)
   const path = `/v0/platform/projects/${agent.project.id}`
-  for (const approverEmail of [agent.address, agent.address.replace('@', '+tag@').toUpperCase()]) {
+  for (const approverEmail of [
+    agent.address,
+    agent.address.replace('@', '+tag@').toUpperCase(),
+    agent.address.replace(/^(.*)@/, '"$1"@'),
+  ]) {
     const { status, body } = await client.patch(path, { approverEmail })
     expect([status, body.message]).toEqual([
       400,
