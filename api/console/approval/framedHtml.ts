@@ -5,10 +5,11 @@ import { DRAWN_HTML_MAX_CHARS, type InlineImage } from '../../../sql/mail/messag
 /**
  * Lists the HTML elements that load resources, navigate, submit forms or run scripts. The sandbox and the
  * Content-Security-Policy of the frame already forbid these actions. Some browsers look up a host name or connect
- * before they check the policy. Therefore the service also removes these elements from the mail.
+ * before they check the policy. Therefore the service also removes these elements from the mail. A frame without scripts
+ * draws the content of `noscript`, but HTMLRewriter reads this content as text, and would clean nothing in it.
  */
 const REMOVED =
-  'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'
+  'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template, noscript'
 
 const REMOVED_ATTRIBUTE = /^(on|href$|xlink:|srcset|ping|background|poster|action|formaction)/
 
@@ -64,7 +65,10 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
         if (own !== undefined && own.length <= room) {
           room -= own.length
           element.setAttribute('src', own)
-        } else if (source.kind !== 'data') element.removeAttribute('src')
+        } else if (source.kind !== 'data') {
+          // A removal leaves a second attribute of the same name, which the browser would then use.
+          while (element.hasAttribute('src')) element.removeAttribute('src')
+        }
       },
     })
     .transform(html)

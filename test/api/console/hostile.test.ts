@@ -225,6 +225,17 @@ test('the console shows each inline image of a mail, but limits the repetitions 
   expect(shown.length).toBeLessThan(13 * 1024 * 1024)
 })
 
+test('the console removes a remote image in a noscript element, and each address of an image that has several', () => {
+  const remote = `${evilOrigin()}/pixel.gif`
+  for (const html of [
+    `<noscript><img src="${remote}"><link rel="preconnect" href="${remote}"></noscript>`,
+    `<img src="${remote}" src="${remote}">`,
+    `<img src="cid:none" SRC=${remote}>`,
+  ]) {
+    expect(framedHtml({ html: `<p>Read me</p>${html}`, images: [] })).not.toContain(remote)
+  }
+})
+
 test('the console does not show the HTML of a mail if it has more than 500,000 characters', () => {
   const start = '<p>Read me</p>'
   const whole = start + ' '.repeat(500_000 - start.length)
