@@ -1,5 +1,6 @@
 /** Tests the errors of commands that work on the database. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { listAudit, ORGANIZATION } from '../../sql/account/audit.ts'
 import { createPlatformKey, PLATFORM_KEYS_MAX } from '../../sql/account/keys/platformKeys.ts'
 import { createProject } from '../../sql/account/projects/projects.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database/database.ts'
@@ -68,6 +69,23 @@ test('the command keys:new refuses a wrong, reserved or used project name, and a
       `an organization must have at most ${PLATFORM_KEYS_MAX} platform keys`,
     ],
   ])
+})
+
+test('the audit log of the organization records a project that the command keys:new creates', async () => {
+  const { code, out } = await run('sql/account/keys/newKeyMain.ts', ['--project', 'recorded'])
+  expect([code, out]).toEqual([0, expect.stringMatching(/^loid-[0-9a-f]{64}\n$/)])
+  const { rows } = await database.pool.query(
+    `select id from projects where email_address = 'recorded@mail.test'`,
+  )
+  const [entry] = await listAudit(database.pool, {
+    projectId: ORGANIZATION,
+    cursor: null,
+    limit: 1,
+  })
+  expect(entry).toMatchObject({
+    ...{ action: 'project.create', subject: rows[0].id, detail: 'recorded@mail.test' },
+    ...{ keyPrefix: 'command line', outcome: 'ok' },
+  })
 })
 
 test('a command refuses a database that lacks migrations', async () => {

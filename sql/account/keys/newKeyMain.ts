@@ -5,8 +5,8 @@ import { reservedAddresses } from '../../../shared/mail/reservedAddresses.ts'
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { DEFAULT_SCOPES } from '../../../shared/scopes.ts'
 import { onDatabase } from '../../command.ts'
-import { type Pool, transaction } from '../../db.ts'
-import { ORGANIZATION, writeAudit } from '../audit.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type NewAuditEntry, ORGANIZATION, writeAudit } from '../audit.ts'
 import { AddressTakenError, createProject } from '../projects/projects.ts'
 import { createPlatformKey, mayAddPlatformKey, PLATFORM_KEYS_MAX } from './platformKeys.ts'
 
@@ -43,17 +43,21 @@ function readArguments(): { platform?: string; project?: string } {
   throw new ConfigError(USAGE)
 }
 
+/** Writes an entry about this command into the audit log of the organization. */
+const record = (db: Queryable, entry: Omit<NewAuditEntry, 'outcome'>): Promise<void> =>
+  writeAudit(
+    db,
+    { projectId: ORGANIZATION, keyPrefix: 'command line', requestId: crypto.randomUUID() },
+    { ...entry, outcome: 'ok' },
+  )
+
 async function newPlatformKey(pool: Pool, name: string): Promise<string> {
   return await transaction(pool, async (db) => {
     if (!(await mayAddPlatformKey(db))) {
       throw new ConfigError(`an organization must have at most ${PLATFORM_KEYS_MAX} platform keys`)
     }
     const { created, rawKey } = await createPlatformKey(db, name)
-    await writeAudit(
-      db,
-      { projectId: ORGANIZATION, keyPrefix: 'command line', requestId: crypto.randomUUID() },
-      { action: 'platform_key.create', subject: created.prefix, detail: name, outcome: 'ok' },
-    )
+    await record(db, { action: 'platform_key.create', subject: created.prefix, detail: name })
     return rawKey
   })
 }
@@ -70,7 +74,10 @@ async function newProjectKey(pool: Pool, name: string, mailDomain: string): Prom
   }
   try {
     const scopes = DEFAULT_SCOPES
-    const { rawKey } = await createProject(pool, { name, purpose: 'SELLER', emailAddress, scopes })
+    const input = { name, purpose: 'SELLER', emailAddress, scopes } as const
+    const { rawKey } = await createProject(pool, input, (db, id) =>
+      record(db, { action: 'project.create', subject: id, detail: emailAddress }),
+    )
     process.stderr.write(`The project has the inbox ${emailAddress} and every scope.\n`)
     return rawKey
   } catch (error) {

@@ -191,6 +191,7 @@ export type NewProject = {
 
 /**
  * Creates a project with its inbox and its API key.
+ * @param audit records the creation in the same transaction. By default, the caller records it.
  * @returns the project and its API key. The database holds only the hash of the API key.
  * @throws {AddressTakenError} if another project has or had the address. @throws {UnverifiedDomainError} if the mail
  * domain is not verified.
@@ -198,6 +199,7 @@ export type NewProject = {
 export async function createProject(
   pool: Pool,
   input: NewProject,
+  audit: (db: Queryable, id: string) => Promise<void> = async () => {},
 ): Promise<{ project: Project; rawKey: string }> {
   const id = newProjectId()
   const rawKey = input.key ?? generateKey('project')
@@ -220,6 +222,7 @@ export async function createProject(
     )
     if (inserted.rowCount === 0) throw new AddressTakenError()
     await insertProjectKey(db, { key: rawKey, projectId: id, scopes: input.scopes })
+    await audit(db, id)
     await notifyAddressesChanged(db, input.emailAddress)
     return findProject(db, id)
   })
