@@ -1,4 +1,5 @@
 import type { Config } from '../../shared/config/config.ts'
+import { KNOWN_DOCUMENTS } from '../../shared/oauth/clientDocument.ts'
 import { offeredScopes, readScopes, SCOPE_MAX_CHARS } from '../../shared/oauth/oauthScopes.ts'
 import { isChallenge } from '../../shared/oauth/oauthTokens.ts'
 import { isRegistered } from '../../shared/oauth/redirectUri.ts'
@@ -6,7 +7,7 @@ import { isMcpResource, mcpResource } from '../../shared/oauth/resource.ts'
 import type { OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
 import { createRequest } from '../../sql/account/oauth/oauthRequests.ts'
 import { browserHeaders, browserOf } from '../http/browserCookie.ts'
-import { personPage, sayingHtml } from '../http/personPage.ts'
+import { escaped, pageHtml, personPage } from '../http/personPage.ts'
 import { widestNetwork } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { findClient } from './findClient.ts'
@@ -19,7 +20,8 @@ const ID_MAX_CHARS = 500
 /**
  * Serves the route `GET /oauth/authorize` (OAuth 2.1 §4.1.1), which stores the authorization request and redirects to
  * the consent page of the console. If the client or the redirect URI is wrong, the route shows an error page. The
- * service must not redirect anybody to an unregistered address.
+ * service must not redirect anybody to an unregistered address. A stranger may have registered an address, so the
+ * service does not redirect anybody to it before a person has signed in (RFC 9700 §4.11.2).
  */
 export async function authorize(services: Services, request: Request): Promise<Response> {
   const { pool, config } = services
@@ -71,7 +73,8 @@ export async function authorize(services: Services, request: Request): Promise<R
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error
     const answer = { error: error.code, error_description: error.message, state }
-    return redirect(redirectTo(redirectUri, answer, baseUrl))
+    const location = redirectTo(redirectUri, answer, baseUrl)
+    return isTrusted(client, redirectUri) ? redirect(location) : errorPage(error, location)
   }
 }
 
@@ -142,8 +145,27 @@ export function redirectTo(
   return `${redirectUri}${redirectUri.includes('?') ? '&' : '?'}${parameters}`
 }
 
+/**
+ * Tells whether the service may redirect a browser to a client at once, without a person who has signed in. This is
+ * the case for the well-known clients, and for programs on the computer of the browser.
+ */
+const isTrusted = ({ id }: OAuthClient, redirectUri: string): boolean =>
+  KNOWN_DOCUMENTS.has(id) || new URL(redirectUri).protocol !== 'https:'
+
 const redirect = (location: string): Response =>
   new Response(null, { status: 303, headers: { location, 'cache-control': 'no-store' } })
 
-const errorPage = ({ message, status }: OAuthError): Response =>
-  personPage(sayingHtml('This app cannot be connected', `${message}.`), status === 429 ? 429 : 400)
+const CANNOT = 'This app cannot be connected'
+
+/**
+ * Returns the page that shows an error of an authorization request. @param location is the address with which the
+ * person goes back to the app. Without it, the page has no link.
+ */
+function errorPage({ message, status }: OAuthError, location?: string): Response {
+  const link =
+    location === undefined
+      ? ''
+      : `\n<p><a class="button" href="${escaped(location)}">Back to ${escaped(new URL(location).host)}</a></p>`
+  const html = pageHtml(CANNOT, `<p>${escaped(message)}.</p>${link}`)
+  return personPage(html, status === 429 ? 429 : 400)
+}

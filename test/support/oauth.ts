@@ -144,6 +144,10 @@ export const allow = (
 export const answered = (redirectTo: string): Record<string, string> =>
   Object.fromEntries(new URL(redirectTo).searchParams)
 
+/** Returns the address of the link with which a person leaves the error page and goes back to the app. */
+export const backTo = ({ body }: { body: string }): string =>
+  /<a class="button" href="([^"]+)"/.exec(body)![1]!.replaceAll('&amp;', '&')
+
 type ConnectOptions = {
   scopes?: string[]
   clientId?: string

@@ -5,6 +5,7 @@ import {
   answered,
   authorizationOf,
   authorize,
+  backTo,
   codeFor,
   connect,
   REDIRECT,
@@ -93,20 +94,18 @@ test('every authorization error except a wrong redirect URI goes to the app with
     [{ scope: 'platform:manage' }, 'invalid_scope'],
   ]
   for (const [changes, error] of faults) {
-    const { status, headers } = await ask(changes)
-    expect([changes, status]).toEqual([changes, 303])
-    const location = headers.get('location')!
-    expect(location).toStartWith(`${REDIRECT}?`)
-    expect(answered(location)).toMatchObject({ error, state: 'a state', iss: service.url })
+    const refused = await ask(changes)
+    expect([changes, refused.status]).toEqual([changes, 400])
+    const link = backTo(refused)
+    expect(link).toStartWith(`${REDIRECT}?`)
+    expect(answered(link)).toMatchObject({ error, state: 'a state', iss: service.url })
   }
 })
 
 test('an authorization request with a repeated parameter is refused', async () => {
   const asked = authorizationOf(service.url, clientId)
   asked.query.append('resource', 'https://other.example/mcp')
-  expect(answered((await authorize(service.url, asked)).headers.get('location')!).error).toBe(
-    'invalid_target',
-  )
+  expect(answered(backTo(await authorize(service.url, asked))).error).toBe('invalid_target')
   const twice = authorizationOf(service.url, clientId)
   twice.query.append('redirect_uri', 'https://evil.example/')
   expect((await authorize(service.url, twice)).status).toBe(400)
@@ -291,8 +290,8 @@ test('a flood of requests for consent is refused, and the app gets the error', a
   )
   const asked = authorizationOf(own.url, body.client_id)
   const full = await authorize(own.url, asked)
-  expect(full.status).toBe(303)
-  expect(answered(full.headers.get('location')!)).toMatchObject({
+  expect(full.status).toBe(429)
+  expect(answered(backTo(full))).toMatchObject({
     error: 'temporarily_unavailable',
     error_description: 'too many apps wait for consent: try again in a few minutes',
     state: 'a state',

@@ -4,6 +4,7 @@ import {
   answered,
   authorizationOf,
   authorize,
+  backTo,
   REDIRECT,
   register,
   startOAuthService,
@@ -34,11 +35,11 @@ function askTwice(name: string, value: string) {
  * Returns the error about an authorization request that the service sends to the app. Returns no error if the request
  * waits for the owner's consent.
  */
-const told = ({ headers }: { headers: Headers }): (string | null | undefined)[] => {
-  const location = headers.get('location')!
-  if (location.startsWith('/console/connect#')) return [null, null]
-  expect(location).toStartWith(`${REDIRECT}?`)
-  const { error, error_description } = answered(location)
+const told = (answer: Awaited<ReturnType<typeof ask>>): (string | null | undefined)[] => {
+  if (answer.headers.get('location')?.startsWith('/console/connect#')) return [null, null]
+  const link = backTo(answer)
+  expect(link).toStartWith(`${REDIRECT}?`)
+  const { error, error_description } = answered(link)
   return [error, error_description]
 }
 
@@ -130,20 +131,42 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an authorization error returns the app’s state and the issuer, in a redirect that may not be cached', async () => {
-    const { status, headers } = await ask({ scope: 'admin', state: 'x&y=1 ~' })
-    expect([status, headers.get('cache-control')]).toEqual([303, 'no-store'])
-    expect(answered(headers.get('location')!)).toMatchObject({
-      state: 'x&y=1 ~',
-      iss: service.url,
-    })
+  test('an authorization error returns the app’s state and the issuer, by a page that may not be cached', async () => {
+    const refused = await ask({ scope: 'admin', state: 'x&y=1 ~' })
+    const { status, headers } = refused
+    expect([status, headers.get('cache-control')]).toEqual([400, 'no-store'])
+    expect(answered(backTo(refused))).toMatchObject({ state: 'x&y=1 ~', iss: service.url })
     const stateless = await ask({ scope: 'admin', state: null })
-    expect(Object.keys(answered(stateless.headers.get('location')!)).toSorted()).toEqual([
+    expect(Object.keys(answered(backTo(stateless))).toSorted()).toEqual([
       'error',
       'error_description',
       'iss',
     ])
   })
+})
+
+test('a wrong request sends the browser only to this computer or a well-known app, and never at once to an address that a stranger registered', async () => {
+  const local = 'http://127.0.0.1:7777/cb'
+  const redirect_uris = [REDIRECT, 'HTTPS://phish.example/x', local]
+  const { body: app } = await register(service.url, { redirect_uris })
+  const claude = 'https://claude.ai/oauth/mcp-oauth-client-metadata'
+  for (const [id, redirect_uri, isAtOnce] of [
+    [app.client_id, REDIRECT, false],
+    [app.client_id, 'HTTPS://phish.example/x', false],
+    [app.client_id, local, true],
+    [claude, 'https://claude.ai/api/mcp/auth_callback', true],
+  ] as const) {
+    const answer = await ask({ redirect_uri, response_type: 'token' }, id)
+    const location = answer.headers.get('location')
+    expect([redirect_uri, answer.status]).toEqual([redirect_uri, isAtOnce ? 303 : 400])
+    if (isAtOnce) {
+      expect(location).toStartWith(`${redirect_uri}?error=unsupported_response_type`)
+    } else {
+      expect(location).toBeNull()
+      expect(answer.body).toContain('<p>response_type must be code.</p>')
+      expect(answer.body).toContain(`Back to ${new URL(redirect_uri).host}`)
+    }
+  }
 })
 
 describe('if an error cannot be sent safely to the app, the person sees an error page instead', () => {

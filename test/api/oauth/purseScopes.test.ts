@@ -6,6 +6,7 @@ import { expect, test } from 'bun:test'
 import {
   authorizationOf,
   authorize,
+  backTo,
   callMcp,
   connect,
   register,
@@ -24,8 +25,7 @@ test('an OAuth app gets no scope of the purse (the agent’s wallet) unless the 
   expect((await metadata(service.url)).scopes_supported).not.toContain('purse:pay')
   const { body } = await register(service.url)
   const alone = authorizationOf(service.url, body.client_id, { scope: 'purse:pay' })
-  const { headers } = await authorize(service.url, alone)
-  expect(headers.get('location')).toContain('error=invalid_scope')
+  expect(backTo(await authorize(service.url, alone))).toContain('error=invalid_scope')
   const { headers: challenged } = await callMcp(service.url, null)
   expect(challenged.get('www-authenticate')).not.toContain('purse:')
 })
