@@ -20,6 +20,7 @@ import {
 import type { Queryable } from '../../../sql/db.ts'
 import { isHosted } from '../../../sql/mail/domains/hostedAddress.ts'
 import { badRequest, conflict, notFound } from '../../http/errors.ts'
+import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { organizationActor, sessionOf } from '../access.ts'
 import { consoleOperation } from '../consoleOperation.ts'
@@ -181,19 +182,26 @@ async function readingFaults<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-const record = (
+/**
+ * Records a change of a person in the transaction of the change. The function first checks the caller once more. The
+ * transaction may have waited for another one that took the role from the caller, and the change is then undone.
+ * @throws {ApiError} 401 or 403 for a caller who has lost the session or the role.
+ */
+async function record(
   db: Queryable,
   request: Request,
   action: string,
   subject: string,
   { email, role, projectIds }: Pick<Person, 'email' | 'role' | 'projectIds'>,
-) =>
-  writeAudit(db, organizationActor(request), {
+): Promise<void> {
+  await stateOf(request).admitAgain?.()
+  await writeAudit(db, organizationActor(request), {
     action,
     subject,
     detail: [email ?? '', role, ...projectIds].join(' ').slice(0, 400),
     outcome: 'ok',
   })
+}
 
 /**
  * Writes into the audit log of each project that an OAuth grant of the project has ended, because the people of a

@@ -208,7 +208,7 @@ async function setProjects(
 
 /**
  * Removes a person, with the person's console sessions, passkeys and OAuth grants. The first operator cannot be
- * removed.
+ * removed. The lock makes two operators who remove each other take turns, so that `audit` finds one of them gone.
  */
 export async function removePerson(
   pool: Pool,
@@ -216,6 +216,7 @@ export async function removePerson(
   audit: (db: Queryable, ended: readonly EndedGrant[]) => Promise<void>,
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
+    await db.query(`lock table people in share row exclusive mode`)
     const { rows: grants } = await db.query<EndedGrant>(
       `select id, project_id as "projectId", client_name as "clientName"
        from oauth_grants
