@@ -6,3 +6,11 @@ export function platformActor(request: Request, projectId: string): Actor {
   const { keyPrefix } = identityOf(request)
   return { projectId, keyPrefix, requestId: stateOf(request).requestId }
 }
+
+/**
+ * Returns a function that checks the key or the session of a request once more. A decision runs it in its transaction,
+ * because the transaction may have waited for a lock since the first check.
+ */
+export const stillAdmitted = (request: Request) => async (): Promise<void> => {
+  await stateOf(request).admitAgain?.()
+}

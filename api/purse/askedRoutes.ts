@@ -16,7 +16,7 @@ import {
   readWaitingRequest,
 } from '../../sql/purse/purchases/askedPayments.ts'
 import { findPurchase } from '../../sql/purse/purchases/purchases.ts'
-import { platformActor } from '../account/platformActor.ts'
+import { platformActor, stillAdmitted } from '../account/platformActor.ts'
 import { ApiError, conflict, notFound } from '../http/errors.ts'
 import { operation, PageQuery, Time } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
@@ -244,6 +244,7 @@ export const askedRoutes = (services: Services) =>
         decideAsked(services, platformActor(request, projectId), {
           approvalId,
           decision: { state: 'approved', hash: Buffer.from(sha256, 'hex') },
+          within: stillAdmitted(request),
         }),
       {
         params: Params,
@@ -265,6 +266,7 @@ export const askedRoutes = (services: Services) =>
         decideAsked(services, platformActor(request, projectId), {
           approvalId,
           decision: { state: 'rejected', reason: reason?.trim() || null },
+          within: stillAdmitted(request),
         }),
       {
         params: Params,

@@ -19,8 +19,8 @@ import {
 } from '../../../sql/account/people/people.ts'
 import type { Queryable } from '../../../sql/db.ts'
 import { isHosted } from '../../../sql/mail/domains/hostedAddress.ts'
+import { stillAdmitted } from '../../account/platformActor.ts'
 import { badRequest, conflict, notFound } from '../../http/errors.ts'
-import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { organizationActor, sessionOf } from '../access.ts'
 import { consoleOperation } from '../consoleOperation.ts'
@@ -194,7 +194,7 @@ async function record(
   subject: string,
   { email, role, projectIds }: Pick<Person, 'email' | 'role' | 'projectIds'>,
 ): Promise<void> {
-  await stateOf(request).admitAgain?.()
+  await stillAdmitted(request)()
   await writeAudit(db, organizationActor(request), {
     action,
     subject,

@@ -2,6 +2,7 @@ import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Actor } from '../../../sql/account/audit.ts'
 import type { Trust } from '../../../sql/mail/approval/heldMails.ts'
+import { stillAdmitted } from '../../account/platformActor.ts'
 import { MAIL_BODY_MAX_BYTES } from '../../http/input/body.ts'
 import { operation } from '../../http/operation.ts'
 import { identityOf, stateOf } from '../../http/requestState.ts'
@@ -58,6 +59,7 @@ async function approve(
   return await decide(services, actor, {
     approvalId,
     decision: { state: 'approved', hash, trust: trust as Trust },
+    within: stillAdmitted(request),
   })
 }
 
@@ -158,6 +160,7 @@ export const heldRoutes = (services: Services) =>
         decide(services, actorOf(request, params.projectId), {
           ...params,
           decision: { state: 'rejected', reason: reason?.trim() || null },
+          within: stillAdmitted(request),
         }),
       {
         params: Params,

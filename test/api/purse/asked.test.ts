@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { approvalTokens } from '../../../shared/approvalLink.ts'
 import { addApprovalLink } from '../../../sql/account/approvalLinks.ts'
 import { masterKeys } from '../../../sql/keyring/keyring.ts'
+import { signIn, signInAs } from '../../support/console/consoleSession.ts'
 import { changingBefore } from '../../support/database/beforeStatement.ts'
 import { whileFailing } from '../../support/database/failingStatements.ts'
 import { decideByLink } from '../../support/mail/held.ts'
@@ -254,4 +255,23 @@ test('an approval request whose purchase no longer exists is not found and not l
   expect((await till.service.platform.get(`${base}/${asked.approvalId}`)).status).toBe(404)
   const { status, body } = await till.service.platform.get(base)
   expect([status, body]).toEqual([200, { asked: [], count: 0 }])
+})
+
+test('an owner who becomes a viewer while the decision waits for the purchase decides nothing', async () => {
+  const { asked } = await ask()
+  const operator = await signIn(till.service)
+  const path = `${base}/${asked.approvalId}`
+  for (const [decision, body] of [
+    ['approve', { sha256: asked.sha256 }],
+    ['reject', {}],
+  ] as const) {
+    const owner = await signInAs(till.service, 'owner', [buyer.project.id])
+    const { status } = await changingBefore(
+      'for update of u',
+      () => operator.patch(`/people/${owner.personId}`, { role: 'viewer' }),
+      () => owner.post(`${path}/${decision}`, body),
+    )
+    expect([decision, status]).toEqual([decision, 403])
+    expect((await till.service.platform.get(path)).body.state).toBe('waiting')
+  }
 })
