@@ -821,7 +821,6 @@ create table oauth_grants (
   constraint oauth_grants_client_name_check CHECK ((length(client_name) <= 100)),
   constraint oauth_grants_redirect_host_check CHECK ((length(redirect_host) <= 255)),
   constraint oauth_grants_resource_check CHECK ((length(resource) <= 500)),
-  constraint oauth_grants_person FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE NOT VALID,
   constraint oauth_grants_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint oauth_grants_pkey PRIMARY KEY (id)
 );

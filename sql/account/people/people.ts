@@ -207,27 +207,27 @@ async function setProjects(
 }
 
 /**
- * Removes a person, with the person's console sessions, passkeys and OAuth grants. The first operator cannot be
- * removed. The lock makes two operators who remove each other take turns, so that `audit` finds one of them gone.
+ * Removes a person, with the person's console sessions and passkeys, and ends the person's OAuth grants. The
+ * housekeeping deletes the ended grants with their tokens. The first operator cannot be removed. The lock makes two
+ * operators who remove each other take turns, so that `audit` finds one of them gone.
  */
 export async function removePerson(
   pool: Pool,
   id: string,
   audit: (db: Queryable, ended: readonly EndedGrant[]) => Promise<void>,
 ): Promise<boolean> {
+  if (id === FIRST_OPERATOR) return false
   return transaction(pool, async (db) => {
     await db.query(`lock table people in share row exclusive mode`)
-    const { rows: grants } = await db.query<EndedGrant>(
-      `select id, project_id as "projectId", client_name as "clientName"
-       from oauth_grants
-       where person_id = $1 and revoked_at is null and expires_at > clock_timestamp()`,
-      [id],
-    )
-    const { rowCount } = await db.query(
-      `delete from people where id = $1 and id <> '${FIRST_OPERATOR}'`,
-      [id],
-    )
+    const { rowCount } = await db.query('delete from people where id = $1', [id])
     if (rowCount !== 1) return false
+    // The deletion has waited for a consent of the person that was under way, so this statement sees its grant.
+    const { rows: grants } = await db.query<EndedGrant>(
+      `update oauth_grants set revoked_at = clock_timestamp()
+       where person_id = $1 and revoked_at is null and expires_at > clock_timestamp()
+       returning id, project_id as "projectId", client_name as "clientName"`,
+      [id],
+    )
     await endWaitsOfApps(db, grants)
     await audit(db, grants)
     return true

@@ -11,7 +11,7 @@ import {
   revokeToken,
   type TokenPair,
 } from '../../../../sql/account/oauth/oauthTokens.ts'
-import { changePerson } from '../../../../sql/account/people/people.ts'
+import { changePerson, removePerson } from '../../../../sql/account/people/people.ts'
 import { createPool, type Pool } from '../../../../sql/db.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
@@ -82,6 +82,11 @@ const ENDINGS: [string, (held: Held) => Promise<unknown>, result: unknown][] = [
     async ({ grant }) =>
       (await changePerson(pool, grant.personId, { role: 'owner' }, async () => {}))?.role,
     'owner',
+  ],
+  [
+    'its person is removed',
+    ({ grant }) => removePerson(pool, grant.personId, async () => {}),
+    true,
   ],
 ]
 
