@@ -260,7 +260,7 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
       if (hash !== savedHash) await save(client, stateFile)
       savedHash = hash
     } catch (error) {
-      if (!hasEnded(child)) log.warn({ err: error }, 'devnet state not saved')
+      if (!hasEnded(child)) log.warn({ reason: oneLine(error) }, 'devnet state not saved')
     }
     const delayMs = Math.max(SAVE_INTERVAL_MS, (performance.now() - startedMs) * SAVE_DUTY)
     if (stopping === undefined && !hasEnded(child)) schedule(delayMs)
@@ -287,6 +287,13 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
     return stopping
   }
 }
+
+/**
+ * Returns the message of an error in one line, without its stack trace. A save often fails because the devnet ends at
+ * this moment, before this process hears of the end.
+ */
+const oneLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ')
 
 function hasEnded(child: ChildProcess): boolean {
   return child.pid === undefined || child.exitCode !== null || child.signalCode !== null

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { devnetClient } from '../../../workers/devnet/contracts.ts'
@@ -12,6 +12,7 @@ import {
   signed,
   usdc,
 } from '../../support/till/devnetPayment.ts'
+import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 
 const warnings: string[] = []
@@ -19,7 +20,10 @@ const log = { info() {}, warn: (_fields: object, message: string) => warnings.pu
 const directory = mkdtempSync(join(tmpdir(), 'devnet-'))
 const running: Devnet[] = []
 
-async function start(name: string, more: { port?: number; blockTimeS?: number } = {}) {
+async function start(
+  name: string,
+  more: { port?: number; blockTimeS?: number; log?: typeof log } = {},
+) {
   const devnet = await startDevnet({ port: 0, stateFile: join(directory, name), log, ...more })
   running.push(devnet)
   return devnet
@@ -168,6 +172,25 @@ test('a devnet with a block time mines a sent transaction, and also mines empty 
   const authorization = authorize()
   const { blockNumber } = await settle(devnet, authorization, await signed(authorization))
   while ((await client.getBlockNumber({ cacheTime: 0 })) <= blockNumber) await Bun.sleep(20)
+})
+
+test('if the devnet cannot save its state, the log names the reason in one line without a stack trace', async () => {
+  const lines: [object, string][] = []
+  const own = {
+    info() {},
+    warn: (fields: object, message: string) => lines.push([fields, message]),
+  }
+  const folder = join(directory, 'unsaved.new')
+  const devnet = await start('unsaved', { log: own })
+  mkdirSync(folder)
+  try {
+    const [fields, message] = await waitFor('a warning', () => lines[0])
+    expect(message).toBe('devnet state not saved')
+    expect(fields).toEqual({ reason: expect.stringMatching(/^EISDIR.*$/) })
+  } finally {
+    rmSync(folder, { recursive: true })
+    await devnet.stop()
+  }
 })
 
 test('the devnets in these tests log no warning, except about a devnet that a killed service left running', () => {

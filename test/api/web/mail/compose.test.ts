@@ -147,6 +147,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
 
     await page.getByRole('link', { name: 'Drafts' }).click()
     await press(page, 'Open (no subject)')
+    await text.waitFor()
     const [{ draftId }] = await draftsOf(agent)
     expect((await agent.delete(`${DRAFTS}/${draftId}`)).status).toBe(204)
     await fill(page, 'Text', 'Written after its end.')
