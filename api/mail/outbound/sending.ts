@@ -1,4 +1,5 @@
 import type { Static } from '@sinclair/typebox'
+import { FairTurns } from '../../../shared/fair/fairTurns.ts'
 import { newMessageId } from '../../../shared/ids.ts'
 import { domainOf, type Mailbox } from '../../../shared/mail/address.ts'
 import { replyReferences, replySubject } from '../../../shared/mail/threading.ts'
@@ -15,7 +16,6 @@ import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { keyOfAnother, requestHash } from '../../http/input/idempotencyKey.ts'
 import type { Services } from '../../http/services.ts'
 import { type Invitation, invitationOf } from '../calendar/eventInput.ts'
-import { inTurn } from '../calendar/inTurn.ts'
 import { replyRecipients } from './replyRecipients.ts'
 import {
   namesOf,
@@ -62,6 +62,12 @@ export type Prepared<Answer> = Omit<
  * from sending a second mail. The field `held` tells whether each mail of this caller waits for the owner's approval.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
+
+/**
+ * Lets changes of one calendar event in this process run one after the other. Without these turns, each change would
+ * make the others prepare their mails again.
+ */
+const eventTurns = new FairTurns({ total: Number.POSITIVE_INFINITY, perSharer: 1 })
 
 /**
  * Accepts a request to send a mail that starts a new thread. A repeated request with the same idempotency key gets the
@@ -135,11 +141,15 @@ export async function sendMessage(
       ...(invitation === null ? {} : { ownEvent: invitation.change }),
     }
   }
-  const accept = () => acceptOnce(services, projectId, { ...once, request }, prepare)
   const uid = body.event?.uid
-  const answer =
-    uid === undefined ? await accept() : await inTurn(JSON.stringify([projectId, uid]), accept)
-  return { ...answer, ...textIfFull(services, body) }
+  const leave =
+    uid === undefined ? () => {} : await eventTurns.enter(JSON.stringify([projectId, uid]))
+  try {
+    const answer = await acceptOnce(services, projectId, { ...once, request }, prepare)
+    return { ...answer, ...textIfFull(services, body) }
+  } finally {
+    leave()
+  }
 }
 
 /**

@@ -164,7 +164,7 @@ const WORDS_BEFORE = /(?:[\p{L}\p{M}'’-]{1,20} ){0,2}[\p{L}\p{M}'’-]{0,20}$/
 const WORDS_AFTER = /^[\p{L}\p{M}'’-]{0,20}(?: [\p{L}\p{M}'’-]{1,20}){0,2}/u
 const BESIDE_CHARS = 48
 
-/** Tells whether a word beside a label (such as "code") names a purpose of one-time codes, such as a sign-in. */
+/** Tells whether a word beside a label (such as "code") says what the code is for, such as a sign-in. */
 function hasPurposeBeside(lower: string, start: number, end: number): boolean {
   const before = WORDS_BEFORE.exec(lower.slice(Math.max(0, start - BESIDE_CHARS), start))![0]
   const after = WORDS_AFTER.exec(lower.slice(end, end + BESIDE_CHARS))![0]

@@ -208,8 +208,8 @@ async function setProjects(
 
 /**
  * Removes a person, with the person's console sessions and passkeys, and ends the person's OAuth grants. The
- * housekeeping deletes the ended grants with their tokens. The first operator cannot be removed. The lock makes two
- * operators who remove each other take turns, so that `audit` finds one of them gone.
+ * housekeeping deletes the ended grants with their tokens. The first operator cannot be removed. If two operators
+ * remove each other, the lock makes one wait. Then `audit` finds that the waiting operator is gone.
  */
 export async function removePerson(
   pool: Pool,

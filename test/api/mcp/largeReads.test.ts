@@ -8,7 +8,7 @@ let service: TestService
 let agent: Agent
 let messageId: string
 beforeAll(async () => {
-  // A response of 1.8 MB counts as 63 ms of processing time, so that one large read uses up the time of a project.
+  // A response of 1.8 MB counts as 63 ms of processing time, so one large read uses up the limit of a project.
   const loopTime = new LoopTime(undefined, { burstMs: 50, perSecondMs: 1 })
   service = await startTestService({ smtp: false, workers: false, loopTime })
   agent = await service.newAgent()
@@ -31,7 +31,7 @@ const refusal = {
   _meta: { 'purser/error': expect.objectContaining({ status: 429 }) },
 }
 
-test('a project that has used up its time for large responses gets no further one over MCP, but its other calls succeed', async () => {
+test('if a project has used up its time for large responses, a large read over MCP is refused, but its other calls succeed', async () => {
   const read = toolCall('mail.get_message', { messageId })
   const change = { ...toolCall('mail.update_labels', { messageId, addLabels: ['done'] }), id: 2 }
   const [first] = await results(read)
