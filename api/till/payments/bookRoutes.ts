@@ -1,15 +1,18 @@
+import { setTimeout } from 'node:timers/promises'
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { decodeCursor, encodeCursor } from '../../../shared/cursor.ts'
 import { formatUsdc } from '../../../shared/till/usdc.ts'
 import type { Pool } from '../../../sql/db.ts'
 import {
+  BOOK_DELAY_S,
   type BookCursor,
   type BookEntry,
   listBookEntries,
+  readBookEnd,
 } from '../../../sql/till/payments/books.ts'
 import { csvLine } from '../../http/csv.ts'
-import { badRequest } from '../../http/errors.ts'
+import { ApiError, badRequest } from '../../http/errors.ts'
 import { queryTime } from '../../http/input/queryTime.ts'
 import { operation } from '../../http/operation.ts'
 import { callerOf, projectOf } from '../../http/requestState.ts'
@@ -22,6 +25,9 @@ import type { Services } from '../../http/services.ts'
 const ENTRIES_MAX = 10_000
 /** Sets the maximum number of accounting entries that one database query reads. */
 const PAGE = 500
+/** Sets how long a request about a past period waits until the entries of the period are committed. */
+const END_WAIT_MS = 5_000
+const END_POLL_MS = 200
 
 const When = (description: string) =>
   t.Optional(
@@ -35,7 +41,9 @@ const Query = t.Object({
   from: When(
     'The file holds payments that were settled at this time or later. By default the file begins with the first payment.',
   ),
-  to: When('The file holds payments that were settled before this time. The default is now.'),
+  to: When(
+    'The file holds payments that were settled before this time. The default is two seconds ago.',
+  ),
   format: t.Optional(
     t.Union([t.Literal('csv'), t.Literal('jsonl')], {
       error: 'be one of "csv", "jsonl"',
@@ -69,7 +77,8 @@ export const bookRoutes = ({ pool }: Services) =>
         summary: 'Export the books: payments, refunds, and what the purse paid',
         description:
           'Streams what the chain shows, oldest first. kind: payment (it came in), refund (it went back; paymentId names what it pays ' +
-          'back), purchase and sweep (out of the purse; only for keys with purse:read). A reorganisation can move an entry, or undo it, until final is true. feeWei is ' +
+          'back), purchase and sweep (out of the purse; only for keys with purse:read). A reorganisation can move an entry, or undo it, until final is true. An entry appears two ' +
+          'seconds after its settlement, so that no later entry comes before your last cursor. feeWei is ' +
           "the entry's share of its transaction's fee, which a gas wallet of the service paid; the shares of a group add up to the " +
           `fee. own: the other side is one of the project's ownAddresses. An answer has at most ${ENTRIES_MAX} entries: ask again with the cursor ` +
           'of the last one as pageToken, until an answer has none.',
@@ -129,21 +138,26 @@ const EXAMPLE = toEntry({
   feeWei: 1_234_567_890n,
 })
 
-function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>): Response {
+async function exportBooks(
+  pool: Pool,
+  request: Request,
+  query: Static<typeof Query>,
+): Promise<Response> {
   const { projectId } = projectOf(request)
   const withPurse = callerOf(request).scopes.includes('purse:read')
   const format = query.format ?? 'csv'
   const { type, ending } = FORMATS[format]
   const from = queryTime('from', query.from) ?? new Date(0)
-  const to = queryTime('to', query.to) ?? new Date(Date.now() + 1)
-  if (to < from) throw badRequest('to must not be earlier than from')
+  const to = queryTime('to', query.to)
+  if (to !== undefined && to < from) throw badRequest('to must not be earlier than from')
   const after = cursorOf(query.pageToken)
-  const lines = linesOf(pool, { projectId, from, to, after, format, withPurse })
   const headers = {
     'content-type': type,
     'content-disposition': `attachment; filename="payments.${ending}"`,
   }
   if (request.method === 'HEAD') return new Response(null, { headers })
+  const end = await bookEnd(pool, to)
+  const lines = linesOf(pool, { projectId, from, to: end, after, format, withPurse })
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -156,6 +170,25 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
     { highWaterMark: 1 },
   )
   return new Response(body, { headers })
+}
+
+/**
+ * Returns the end of the response's period. All entries before this end are committed, so a later response never
+ * contains an earlier entry. If `to` is in the past, the function waits until all entries before `to` are committed.
+ * @throws ApiError 503 if this takes too long.
+ */
+async function bookEnd(pool: Pool, to: Date | undefined): Promise<Date> {
+  const untilMs = performance.now() + END_WAIT_MS
+  for (;;) {
+    const { end, now } = await readBookEnd(pool)
+    if (to === undefined || to > now) return end
+    if (to <= end) return to
+    if (performance.now() > untilMs) {
+      const message = `The payments before \`to\` are still being recorded: try again in ${BOOK_DELAY_S} seconds`
+      throw new ApiError(503, 'unavailable', message, { 'retry-after': String(BOOK_DELAY_S) })
+    }
+    await setTimeout(END_POLL_MS)
+  }
 }
 
 /**

@@ -40,6 +40,28 @@ export type BookEntry = {
 /** Describes the position in the account book at which the next page continues. */
 export type BookCursor = { settledAt: Date; row: bigint }
 
+/**
+ * Sets by how many seconds the account book follows the present. A payment gets the time of its receipt, which is signed
+ * before the database transaction begins. No transaction stores an entry with an earlier time than its beginning minus
+ * this delay.
+ */
+export const BOOK_DELAY_S = 2
+
+/**
+ * Reads until which time the account book is complete: no entry with an earlier time can be committed any more.
+ * Callers must read the entries with a later query, because its snapshot contains all entries up to `end`.
+ */
+export async function readBookEnd(db: Queryable): Promise<{ end: Date; now: Date }> {
+  const { rows } = await db.query<{ end: Date; now: Date }>({
+    name: 'read-book-end',
+    text: `
+      select clock_timestamp() as now, least(now(), min(xact_start)) - make_interval(secs => ${BOOK_DELAY_S}) as end
+      from pg_stat_activity
+      where datname = current_database() and backend_xid is not null`,
+  })
+  return rows[0]!
+}
+
 const AFTER = '> ($4, $5::bigint)'
 
 /**

@@ -5,6 +5,7 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { createDelivery, transferEventKey } from '../../events/deliveries.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { findEndpointByResource } from '../endpoints/endpoints.ts'
+import { BOOK_DELAY_S } from '../payments/books.ts'
 import { countGas } from './settlementBudgets.ts'
 import { keepAlone, sendAlone } from './settlementQueue.ts'
 import { recordWalletCodes } from './walletCodes.ts'
@@ -84,7 +85,8 @@ const paymentEvent = (row: EventRow): NewEvent => ({
 /**
  * Records the settlement of payments in one database transaction: the state, the receipt and the webhook delivery of
  * each payment. The function also notifies callers that wait for these payments. After a reorganisation, a payment that
- * settles again causes no second webhook. It keeps its receipt if the same transaction settles it again.
+ * settles again causes no second webhook. It keeps its receipt if the same transaction settles it again. It gets a new
+ * time, so that it also comes again in the account book of a reader that continues after its last entry.
  * @param mined lists the transactions that settled the payments. No other transaction with the same nonce can be mined
  * any more, so the function marks such transactions as void.
  * @param apart lists the payments that a group transaction (for several payments) should have settled but did not
@@ -191,7 +193,7 @@ async function markSettled(
       update payments p set
         state = 'settled', tx_hash = w.tx, block_number = w.number, block_hash = w.hash, log_index = w.log,
         signed_receipt = case when w.same and p.signed_receipt is not null then p.signed_receipt else w.receipt end,
-        settled_at = case when w.same then coalesce(p.settled_at, w.at) else w.at end,
+        settled_at = greatest(w.at, clock_timestamp() - make_interval(secs => ${BOOK_DELAY_S})),
         trouble = null
       from wanted w where p.id = w.id
       returning ${EVENT_COLUMNS}, p.match_key, w.first`,

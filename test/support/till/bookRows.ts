@@ -5,9 +5,14 @@ import { newHash, newPayment, settle } from './tillRows.ts'
 /** Makes a payment that a stranger's transaction settled at the given time. */
 export async function settledAt(pool: Pool, projectId: string, time: Date): Promise<string> {
   const id = await newPayment(pool, { projectId })
-  await settle(pool, id, newHash(), { settledAt: time })
+  await settle(pool, id, newHash())
+  await moveTo(pool, id, time)
   return id
 }
+
+/** Sets the time at which a payment was settled. */
+export const moveTo = (pool: Pool, id: string, time: Date) =>
+  pool.query('update payments set settled_at = $2 where id = $1', [id, time])
 
 /** Stores a refund that a seller paid by hand at the given time. */
 export async function refundedAt(

@@ -1,7 +1,9 @@
 /** Tests the download of the account book: its formats, its query parameters and its maximum length. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
-import { settledAt } from '../../../support/till/bookRows.ts'
+import { settledAt, spentAt } from '../../../support/till/bookRows.ts'
+import { blocked, newHash, newPayment, settle } from '../../../support/till/tillRows.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 const PATH = '/v0/payments/export'
 const TIME = new Date('2026-01-05T10:00:00.000Z')
@@ -97,4 +99,63 @@ test('one response contains at most ten thousand entries of the account book, an
   expect(new Set(found.map(({ id }) => id)).size).toBe(10_000)
   const rest = await entries(`pageToken=${encodeURIComponent(found.at(-1)!.cursor)}`, large)
   expect(rest.map(({ id }) => id)).toEqual([`${large.project.id}10001`])
+})
+
+/**
+ * Begins to settle a payment of an agent, and holds the transaction open before its commit. `commit` lets the
+ * transaction commit.
+ */
+async function settleSlowly({ project }: Agent) {
+  const { pool } = service.database
+  const id = await newPayment(pool, { projectId: project.id })
+  const holder = await pool.connect()
+  await holder.query('begin')
+  await holder.query('select from event_streams where project_id = $1 for update', [project.id])
+  const settling = settle(pool, id, newHash())
+  await blocked(pool, 1)
+  const commit = async () => {
+    await holder.query('commit')
+    await settling
+  }
+  return {
+    id,
+    commit,
+    async [Symbol.asyncDispose]() {
+      await commit()
+      holder.release()
+    },
+  }
+}
+
+test('a reader that continues with the last cursor misses no entry, even if an earlier entry is committed later', async () => {
+  const agent = await service.newAgent()
+  const first = await settledAt(service.database.pool, agent.project.id, TIME)
+  await using slow = await settleSlowly(agent)
+  const refund = { projectId: agent.project.id, kind: 'refund', time: new Date() } as const
+  const later = await spentAt(service.database.pool, refund)
+  const read = await entries('', agent)
+  expect(read.map(({ id }) => id)).toEqual([first])
+  await slow.commit()
+  await waitFor('the later entries', async () => {
+    const after = encodeURIComponent(read.at(-1).cursor)
+    read.push(...(await entries(`pageToken=${after}`, agent)))
+    return read.length >= 3
+  })
+  expect(read.map(({ id }) => id)).toEqual([first, slow.id, later])
+})
+
+test('a response about a past period waits until all entries of the period are committed', async () => {
+  const agent = await service.newAgent()
+  await settledAt(service.database.pool, agent.project.id, TIME)
+  await using slow = await settleSlowly(agent)
+  const to = encodeURIComponent(new Date().toISOString())
+  const refused = await download(`to=${to}`, agent)
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])
+  expect(await refused.json()).toMatchObject({
+    error: 'unavailable',
+    message: 'The payments before `to` are still being recorded: try again in 2 seconds',
+  })
+  const reading = entries(`to=${to}`, agent)
+  await slow.commit()
+  expect((await reading).map(({ id }) => id)).toContain(slow.id)
 })

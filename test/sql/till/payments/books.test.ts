@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type BookCursor, listBookEntries } from '../../../../sql/till/payments/books.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { refundedAt, settledAt, spentAt } from '../../../support/till/bookRows.ts'
+import { moveTo, refundedAt, settledAt, spentAt } from '../../../support/till/bookRows.ts'
 import { newPayment, newProject, newTransaction, settle } from '../../../support/till/tillRows.ts'
 
 const FROM = new Date('2026-01-05T00:00:00.000Z')
@@ -91,7 +91,10 @@ describe('the account book of a project contains all transfers of the requested 
       )
     }
     await pool.query('update chain_transactions set payment_id = null where hash = $1', [hash])
-    for (const id of ids) await settle(pool, id, hash, { settledAt: FROM })
+    for (const id of ids) {
+      await settle(pool, id, hash)
+      await moveTo(pool, id, FROM)
+    }
     const single = await settledAt(pool, projectId, FROM)
     const fees = new Map((await book()).map(({ id, feeWei }) => [id, feeWei]))
     expect([fees.get(ids[0]!), fees.get(ids[1]!), fees.get(single)]).toEqual([3n, 4n, null])
