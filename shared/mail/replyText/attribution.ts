@@ -33,7 +33,14 @@ const MAX_SENTENCES = 20
  * abbreviation ends no sentence.
  */
 const ABBREVIATED = /\p{Nd}\.?[^.]{0,14}\.$|^\s*(?:\S+\s){0,2}\p{L}{1,4}\.$/u
+/** Matches a line that begins with a lead word and then soon a date, such as `On Wed, Oct 8`. */
+const LEADS = new RegExp(
+  `^${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
+  'u',
+)
 const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
+/** Matches each date with its year, and each year alone. */
+const FULL_DATES = /\p{Nd}{1,4}([./-])\p{Nd}{1,2}\1\p{Nd}{2,4}|\p{Nd}{4}/gu
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /**
@@ -163,13 +170,31 @@ export function attributionEndingAt(
     if (splitByBlanks && start === end) continue
     const [head = '', address] = joined.split('<', 2)
     const complete = address === undefined || !head.includes('>')
-    const dated = LEAD_IN.test(view) && (TIME.test(view) || DATE.test(view))
+    const dated = isDated(view) && (start === end || !namesAuthor(last) || isDateLine(view))
     if (best !== undefined && !dated) continue
     if (!isAttribution(joined, following)) continue
     if (dated) return attributionAt(views, start, first)
     if (!splitByBlanks && (complete || best === undefined)) best = start
   }
   return best === undefined ? undefined : attributionAt(views, best, first)
+}
+
+/** Tells whether a line begins with a few words and a number, and holds a date or a time. */
+const isDated = (view: string): boolean =>
+  LEAD_IN.test(view) && (TIME.test(view) || DATE.test(view))
+
+/** Tells whether a line holds a verb such as "wrote" together with its subject: `Bob Lee <bob@x.test> wrote:`. */
+const namesAuthor = (view: string): boolean =>
+  findVerb(view) !== 'none' && (EMAIL.test(view) || view.split(' ').length > 2)
+
+/**
+ * Tells whether a line is the upper part of a wrapped attribution: `On Wed, Oct 8, 2014 at 10:33 AM,`. A writer's own
+ * line with a number, such as `Room 12 at 10:30 works`, is not.
+ */
+const isDateLine = (view: string): boolean => {
+  const others = view.replaceAll(FULL_DATES, '')
+  const hasDate = others !== view && (TIME.test(others) || /^\p{Nd}/u.test(view))
+  return hasDate || /[,،、，]$/.test(view) || LEADS.test(view)
 }
 
 /** Finds the first line of an attribution that is wrapped over several lines: `On Wed, Oct 8,` and `2014 at …`. */

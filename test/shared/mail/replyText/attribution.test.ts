@@ -91,6 +91,31 @@ describe('the service removes an attribution line ("Ann wrote:") from the reply 
     },
   )
 
+  test.each([
+    'Yes, room 12 at 10:30 works',
+    'Call 555 1234 or come on 10.5.2026',
+    'The total is 1,200.50',
+    'Version 3.2',
+    'On Monday at 10:30 we meet',
+  ])(
+    'a line with a number directly above an attribution without a date stays in the reply text: %s',
+    (own) => {
+      for (const text of [own, `Hello\n${own}`]) {
+        expect(replyText(`${text}\nBob Lee <bob@example.com> wrote:\n> Hello`)).toBe(text)
+        expect(replyText(`${text}\nBob Lee wrote:\n> Hello`)).toBe(text)
+      }
+    },
+  )
+
+  test.each([
+    'On Wed, Oct 8, 2014 at 10:33 AM,|Bob Lee <bob@example.com> wrote:',
+    'Tis 7 okt. 2025 kl. 10:33|Bob Lee <bob@example.com> skrev:',
+    'Tuesday 14 October,|Bob Lee <bob@example.com> wrote:',
+    '7 October 2025|Bob Lee <bob@example.com> wrote:',
+  ])('the line of a date directly above the name of an attribution is removed: %s', (lines) => {
+    expect(below(`${lines}|> old`)).toBe(OWN)
+  })
+
   test('an attribution with three numbers and an address, but without a verb, is removed from the reply text', () => {
     expect(below('8 okt 10:33 Bob Lee <bob@example.com>:||old')).toBe(OWN)
   })
