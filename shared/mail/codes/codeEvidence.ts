@@ -185,6 +185,13 @@ const USE_CHARS = 40
 const BETWEEN =
   /^ ?(?:(?:is|ist|lautet|est|es|é|è|е|је|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|của bạn(?: là)?|anda(?: adalah| ialah)?|ialah|mo ay|ของคุณ(?:คือ)?|คือ|(?:שלך )?הוא|yang|(?:ви|ти|вам|ваш) е|ви|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
 
+/**
+ * Matches the text between a label and a following number if this text says what the label is for, as in `Your PIN for
+ * locker 14: 482913`. Other labels in this text, such as "parcel", do not name the number.
+ */
+const FOR =
+  /^ (?:for|für|zum|zur|pour|para|per|voor|dla|для|för|till|til|pentru|για) [^.!?:：]{1,60}[:：] {0,2}$/u
+
 /** Matches the space or the dots between two columns of a table row, as in `Code ........ 482913`. */
 const LEADER = /[ .·_…|]{2,}/g
 const GAP_CHARS = 40
@@ -205,16 +212,25 @@ function distance(chars: number): string {
 function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const { start, end } = sentenceAround(line.text, candidate)
   const evidence: string[] = []
+  const lefts = line.labels.filter(
+    (label) => label.start >= start && label.end <= candidate.start && label.kind !== 'access',
+  )
+  const headed = lefts.findIndex(({ end: from }) =>
+    FOR.test(line.lower.slice(from, candidate.start)),
+  )
+  const dropped = headed < 0 ? [] : lefts.splice(headed + 1)
+  // In `PIN for phone: 482913`, the word directly before the colon may also name the number.
+  const isClear = !BETWEEN.test(line.lower.slice(dropped.at(-1)?.end, candidate.start))
+  const head = isClear && dropped.some(({ kind }) => kind === 'other') ? lefts[headed] : undefined
   for (const kind of NAMING) {
-    const left = line.labels.findLast(
-      (label) => label.kind === kind && label.start >= start && label.end <= candidate.start,
-    )
+    const left = lefts.findLast((label) => label.kind === kind)
     const right = line.labels.find(
       (label) => label.kind === kind && label.start >= candidate.end && label.end <= end,
     )
     if (left !== undefined) {
       const gap = line.lower.slice(left.end, candidate.start)
-      const isNamed = gap.length <= GAP_CHARS && BETWEEN.test(gap.replace(LEADER, ' '))
+      const isNamed =
+        (gap.length <= GAP_CHARS && BETWEEN.test(gap.replace(LEADER, ' '))) || left === head
       evidence.push(`left:${kind}:${isNamed ? 'beside' : distance(gap.length)}`)
     }
     if (right !== undefined) evidence.push(`right:${kind}:${distance(right.start - candidate.end)}`)

@@ -30,6 +30,11 @@ export type Candidate = {
    * Tells whether a candidate (a possible one-time code) mixes capital and small letters without order, as in zlQEWh.
    */
   isJumble?: boolean
+  /**
+   * Tells whether a candidate (a possible one-time code) consists of groups of small letters, as in qwtzv-xhpls. Two
+   * words with a hyphen can have the same shape.
+   */
+  isSmall?: boolean
 }
 
 const CANDIDATES_MAX = 20
@@ -99,11 +104,11 @@ const AFTER_NUMBER =
 const NEXT_WORDS = /^(?:\.\p{Lu}|,\p{L})(?:\p{Ll}{1,6} |\p{Ll}{7})/u
 
 /**
- * Matches a long number or word, and a short word of capital and small letters. A match counts as a code only if it is
+ * Matches a long number or word, groups of small letters, and a short word of capital and small letters. A match counts as a code only if it is
  * alone on its line or directly follows a label (such as "code"). Otherwise a telephone number, a file name or a
  * product name of the same length would count.
  */
-const UNLIKELY = /^(?:\d{9,10}|[A-Za-z\d]{11,12}|(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{5})$/
+const UNLIKELY = /^(?:\d{9,10}|[a-z-]+|[A-Za-z\d]{11,12}|(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{5})$/
 const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u
 
 /** Matches a name with a number before a code, as in `PIN1: 41907385`. */
@@ -141,7 +146,8 @@ export function candidatesOf(line: string): Candidate[] {
     if (candidate.kind !== 'words' && (BEFORE_NUMBER.test(before) || goesOn)) continue
     if (candidate.kind === 'numeric' && CURRENCY_BEFORE.test(before)) continue
     if (candidate.isYear && /(?:©|\(c\)) ?$/i.test(before)) continue
-    const isUnlikely = candidate.isJumble === true || UNLIKELY.test(shown)
+    const isUnlikely =
+      candidate.kind !== 'words' && (candidate.isJumble === true || UNLIKELY.test(shown))
     if (isUnlikely && !standsAlone(line, { start, end }) && !LABEL_BEFORE.test(before)) continue
     if (NUMBERED_LABEL.test(shown) && /^ ?[:：=]/.test(after)) continue
     const isPlace = places.some(({ 0: text, index }) => start < index + text.length && end > index)
@@ -240,6 +246,9 @@ const isJumbled = (value: string): boolean =>
   value.split(/(?=[A-Z])/).some((part) => !/[AEIOUYaeiouy]/.test(part)) &&
   value.replace(/[^AEIOUaeiou]/g, '').length <= value.length / 3
 
+/** Matches two or three groups of equally many small letters, such as qwtzv-xhpls. */
+const SMALL_GROUPS = /^(?:[a-z]{4}(?:-[a-z]{4}){1,2}|[a-z]{5}(?:-[a-z]{5}){1,2}|[a-z]{6}-[a-z]{6})$/
+
 const KEY = /^[A-Z]{2,10}-\d{1,6}$/
 
 /** Matches the name of a published security fault. */
@@ -247,6 +256,8 @@ const FAULT_NAME = /^CVE-\d{4}-/
 
 function letters(value: string): Shape | undefined {
   if (FAULT_NAME.test(value)) return undefined
+  if (SMALL_GROUPS.test(value))
+    return { kind: 'alphanumeric', value, isWeak: true, isYear: false, isKey: false, isSmall: true }
   if (COMPOUND.test(value) && !hasMixedGroup(value)) return undefined
   const hasDigit = /\d/.test(value)
   const hasLetter = /[A-Za-z]/.test(value)

@@ -171,7 +171,8 @@ function linesOf(text: string): string[] {
  * Matches a line that may contain a candidate for a one-time code. Only a few lines of a mail match, so the code need
  * not recognise the words around the others.
  */
-const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z](?:[A-Z]|-[a-z]{3,10}-[a-z])/
+const MAY_HOLD =
+  /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z](?:[A-Z]|-[a-z]{3,10}-[a-z])|(?:^|[:：] )[a-z]{4,6}-[a-z]{4,6}\.?$/
 
 /**
  * Sets the maximum number of lines of a mail that contains only a number and a title, such as `Confirm your e-mail`.
@@ -295,8 +296,9 @@ function withCompany(
   // mail is also no code, because it is the name of a company. The text `PIN1` is no code if the mail also contains
   // `PIN1: 41907385`.
   const read = judged.filter(
-    ({ candidate: { kind, value, isWord } }) =>
+    ({ candidate: { kind, value, isWord, isSmall }, evidence }) =>
       ((!isWord && !NAME.test(value)) || linked.has(value)) &&
+      (!isSmall || evidence.some((one) => ANNOUNCED.test(one))) &&
       (kind === 'numeric' || !(hostNames.has(value.toLowerCase()) || labels.has(value))),
   )
   return read.map((one) => {
@@ -314,6 +316,9 @@ function withCompany(
     }
   })
 }
+
+/** Matches the evidence that words beside a candidate (a possible code) announce a code, or ask the reader to enter it. */
+const ANNOUNCED = /^(?:(?:left|above):certain|above:use|use:)/
 
 /** Matches the name of a product with a digit between its words. */
 const NAME = /^[A-Z][a-z]{2,}\d{1,2}[A-Z]?[a-z]{2,}$/

@@ -358,4 +358,16 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     [],
   ],
   ['Ticket 48210', 'Ticket 48210 was answered.\nhttps://help.example/t?token=48210', []],
+  // A label may say before the code what the code is for.
+  ['Your parcel', 'Your PIN for parcel locker 14 at Mill Road 22: 739105.', ['739105']],
+  ['Login', 'Your sign-in code for the staff portal: 20 48 13', ['204813']],
+  ['Gast', 'Zugangscode für diesen einen Besuch: 884107', ['884107']],
+  ['Accès', 'Code de vérification pour le compte 4410: 592817', ['592817']],
+  ['Dial in', 'Phone: +1 555 0100\nPIN for phone: 70551', []],
+  ['Tickets', 'Booking number for code holders: 448201', []],
+  // Some products send codes of small letters.
+  ['Log in', 'Use this login code directly:\n\nqwtzv-xhpls', ['qwtzv-xhpls']],
+  ['Sign in', 'Your verification code: wmzk-trfd', ['wmzk-trfd']],
+  ['Your code', 'Enter the code to confirm:\n\nabdom-ixare', ['abdom-ixare']],
+  ['News', 'Read more about codes:\n\nblack-white', []],
 ]
