@@ -816,6 +816,7 @@ create table oauth_grants (
   revoked_at timestamp(3) with time zone,
   person_id text default 'per_000000000000000000000000'::text not null,
   refreshed_to timestamp(3) with time zone,
+  "row" bigint generated always as identity not null,
   constraint oauth_grants_client_host_check CHECK ((length(client_host) <= 255)),
   constraint oauth_grants_client_id_check CHECK ((length(client_id) <= 500)),
   constraint oauth_grants_client_name_check CHECK ((length(client_name) <= 100)),

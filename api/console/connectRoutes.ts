@@ -11,6 +11,8 @@ import {
 } from '../../sql/account/oauth/oauthRequests.ts'
 import { readBrowser } from '../http/browserCookie.ts'
 import { badRequest, conflict, notFound } from '../http/errors.ts'
+import { PageQuery } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { redirectTo } from '../oauth/authorize.ts'
@@ -120,10 +122,14 @@ export function connectRoutes(services: Services) {
     )
     .get(
       '/grants',
-      async ({ request }) => ({
-        grants: (await listGrants(pool, ownProjects(request))).map(toView),
-      }),
-      { detail: consoleOperation('owner') },
+      async ({ request, query }) => {
+        const { limit, cursor } = readPage(query)
+        const wanted = { projectIds: ownProjects(request), limit: limit + 1, cursor }
+        const found = await listGrants(pool, wanted)
+        const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
+        return { grants: page.map(toView), ...next }
+      },
+      { query: PageQuery, detail: consoleOperation('owner') },
     )
     .delete(
       '/grants/:grantId',
@@ -151,7 +157,7 @@ function chosen(
   return [...new Set(scopes)]
 }
 
-const toView = ({ createdAt, expiresAt, usedAt, ...grant }: OAuthGrant) => ({
+const toView = ({ row: _, createdAt, expiresAt, usedAt, ...grant }: OAuthGrant) => ({
   ...grant,
   createdAt: createdAt.toISOString(),
   expiresAt: expiresAt.toISOString(),

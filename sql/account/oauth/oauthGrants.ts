@@ -1,8 +1,10 @@
+import type { Cursor } from '../../../shared/cursor.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { endGrant, LIVE_GRANT } from './oauthTokens.ts'
 
 /** Describes the access that an owner has granted to an OAuth client. */
 export type OAuthGrant = {
+  row: bigint
   id: string
   projectId: string
   projectName: string
@@ -19,27 +21,30 @@ export type OAuthGrant = {
   usedAt: Date | null
 }
 
-const GRANTS_MAX = 500
-
 /**
- * Lists the live OAuth grants, newest first, at most 500.
- * @param projectIds selects the projects whose grants the list contains. Null means every project.
+ * Lists the live OAuth grants, newest first.
+ * @param filter.projectIds selects the projects whose grants the list contains. Null means every project.
  */
 export async function listGrants(
   db: Queryable,
-  projectIds: readonly string[] | null,
+  {
+    projectIds,
+    limit,
+    cursor,
+  }: { projectIds: readonly string[] | null; limit: number; cursor: Cursor | null },
 ): Promise<OAuthGrant[]> {
-  const { rows } = await db.query<OAuthGrant>(
-    `select g.id, g.project_id as "projectId", p.name as "projectName", p.email_address as "inboxAddress",
+  const { rows } = await db.query<Omit<OAuthGrant, 'row'> & { row: string }>(
+    `select g.row, g.id, g.project_id as "projectId", p.name as "projectName", p.email_address as "inboxAddress",
        g.client_name as "clientName", g.client_host as "clientHost", g.redirect_host as "redirectHost", g.scopes,
        g.holds_mail as "holdsMail", g.actor,
        g.created_at as "createdAt", g.expires_at as "expiresAt", g.used_at as "usedAt"
      from oauth_grants g join projects p on p.id = g.project_id
      where ${LIVE_GRANT} and ($1::text[] is null or g.project_id = any ($1))
-     order by g.created_at desc, g.id desc limit ${GRANTS_MAX}`,
-    [projectIds],
+       and ($2::timestamptz is null or (g.created_at, g.row) < ($2, $3::bigint))
+     order by g.created_at desc, g.row desc limit $4`,
+    [projectIds, cursor === null ? null : new Date(cursor.atMs), cursor?.row ?? null, limit],
   )
-  return rows
+  return rows.map(({ row, ...grant }) => ({ row: BigInt(row), ...grant }))
 }
 
 /**

@@ -192,3 +192,25 @@ test('an app gets no access if the person loses the right while the service reco
   const { status, body } = await token(service.url, exchange)
   expect([status, body.error]).toEqual([400, 'invalid_grant'])
 })
+
+test('an owner reads the connected apps in pages, and can disconnect the oldest app', async () => {
+  const agent = await service.newAgent()
+  await connect(service, agent)
+  await service.database.pool.query(
+    `insert into oauth_grants (id, project_id, client_id, client_name, redirect_host, scopes, resource, actor, created_at,
+       expires_at, person_id)
+     select id || n, project_id, client_id, 'App ' || n, redirect_host, scopes, resource, actor, created_at, expires_at,
+       person_id
+     from oauth_grants, generate_series(1, 520) n where project_id = $1`,
+    [agent.project.id],
+  )
+  const owner = await signInAs(service, 'owner', [agent.project.id])
+  const ids: string[] = []
+  for (let query = '?limit=100'; query !== ''; ) {
+    const { grants, nextPageToken } = (await owner.get(`/oauth/grants${query}`)).body
+    ids.push(...grants.map(({ id }: any) => id))
+    query = nextPageToken === undefined ? '' : `?limit=100&pageToken=${nextPageToken}`
+  }
+  expect([ids.length, new Set(ids).size]).toEqual([521, 521])
+  expect((await owner.delete(`/oauth/grants/${ids.at(-1)}`)).status).toBe(204)
+})
