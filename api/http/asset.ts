@@ -88,8 +88,10 @@ export async function assetResponse(
   const known = request.headers
     .get('if-none-match')
     ?.split(',')
-    .map((tag) => tag.trim())
-  if (known?.includes(head.etag!)) return new Response(null, { status: 304, headers: head })
+    // The header compares weak tags like strong tags (RFC 9110 §13.1.2). Many proxies make the tag of a response weak.
+    .map((tag) => tag.trim().replace(/^W\//, ''))
+  if (known?.some((tag) => tag === head.etag || tag === '*'))
+    return new Response(null, { status: 304, headers: head })
   const body = encoding === null ? asset.bytes : await pack(asset, encoding)
   return new Response(body, {
     headers: {
