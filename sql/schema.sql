@@ -1729,6 +1729,8 @@ CREATE INDEX hand_refunds_unfinal ON public.hand_refunds USING btree (block_numb
 
 CREATE INDEX idempotency_keys_project_age ON public.idempotency_keys USING btree (project_id, created_at);
 
+CREATE INDEX inbound_mails_accepted ON public.inbound_mails USING btree (id) WHERE (state = 'accepted'::text);
+
 CREATE INDEX inbound_mails_ended ON public.inbound_mails USING btree (project_id, received_at) WHERE (state = ANY (ARRAY['retransmission'::text, 'discarded'::text]));
 
 CREATE INDEX inbound_mails_message ON public.inbound_mails USING btree (message_row);
