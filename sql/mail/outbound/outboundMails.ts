@@ -49,10 +49,10 @@ export type OutboundMail = OutboundContent & {
   /** Lists those recipient domains that are verified mail domains of this service. */
   ownDomains: string[]
   /**
-   * Lists those recipient domains that were verified mail domains of this service, and whose verification has failed
-   * since.
+   * Lists those recipient domains whose mail may still come to this service: mail domains whose verification has failed
+   * since, and domains of inboxes from a former MAIL_DOMAIN. The list may also hold the present MAIL_DOMAIN.
    */
-  failedDomains: string[]
+  formerDomains: string[]
   /** Holds the number of bytes that the mail counts in the storage of its project. */
   storedBytes: number
   traceparent: string | null
@@ -97,7 +97,7 @@ type OutboundRow = ContentRow & {
   approved_hash: Buffer | null
   pending: (DueRecipient & { at: string; isDue: boolean })[]
   own_domains: string[]
-  failed_domains: string[]
+  former_domains: string[]
   stored_bytes: string
   traceparent: string | null
 }
@@ -162,6 +162,17 @@ const domainsOfRecipients = (condition: string): string => `
                   where r.message_row = o.message_row))`
 
 /**
+ * Selects the domains of those recipients that are inboxes of this service, with or without a `+tag`. The domains in the
+ * table mail_domains are left out.
+ */
+const DOMAINS_OF_INBOXES = `
+          array(select distinct split_part(i.email_address, '@', 2) from outbound_recipients r
+                join projects i on i.email_address in (
+                  lower(r.address), regexp_replace(lower(r.address), '^([^+@]+)[+][^@]*@', '\\1@'))
+                where r.message_row = o.message_row and i.deleted_at is null and not exists (
+                  select from mail_domains d where d.domain = split_part(i.email_address, '@', 2)))`
+
+/**
  * Begins the next delivery attempts of outbound mails. The function counts the attempts and reads the content of the
  * mails. From the first attempt on, nobody can cancel a scheduled mail any more.
  * @returns a result for each mail, in the order of `messageRows`. Null means that the mail is finished, held for
@@ -188,7 +199,8 @@ export async function beginAttempts(
           and p.deleted_at is null and l.next_attempt_at <= clock_timestamp() + interval '1 second'
         returning o.attempt, o.accepted_at, o.approved_hash, o.traceparent, ${CONTENT},
           m.stored_bytes, ${domainsOfRecipients("d.status = 'verified'")} as own_domains,
-          ${domainsOfRecipients("d.status = 'failed' and d.verified_at is not null")} as failed_domains,
+          ${domainsOfRecipients("d.status = 'failed' and d.verified_at is not null")}
+            || ${DOMAINS_OF_INBOXES} as former_domains,
           (select coalesce(json_agg(json_build_object(
             'address', r.address, 'attempts', r.attempts, 'at', r.next_attempt_at,
             'isDue', r.next_attempt_at <= greatest(r.first, clock_timestamp() + interval '1 second'),
@@ -247,7 +259,7 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
       .filter(({ isDue }) => !isDue)
       .map(({ address, attempts, at }) => ({ address, attempts, at: new Date(at) })),
     ownDomains: row.own_domains,
-    failedDomains: row.failed_domains,
+    formerDomains: row.former_domains,
     storedBytes: Number(row.stored_bytes),
     traceparent: row.traceparent,
   }

@@ -123,15 +123,17 @@ async function inTurn<Result>(
 }
 
 /**
- * Returns the domains whose mail goes to inboxes of this service. A domain whose verification has failed also counts
- * while its MX records lead to this service, because other servers still deliver its mail here. Its name servers may
- * delay their answers, so each lookup needs a place in a separate lane (the queue of one destination).
+ * Returns the domains whose mail goes to inboxes of this service. A domain whose verification has failed, or a former
+ * MAIL_DOMAIN, also counts while its MX records lead to this service, because other servers still deliver its mail here.
+ * Its name servers may delay their answers, so each lookup needs a place in a separate lane (the queue of one
+ * destination).
  * @returns the milliseconds until the next attempt if the lane (queue) of the lookups for a domain has no free place.
  */
 async function ownDomainsOf(sender: Sender, mail: OutboundMail): Promise<string[] | number> {
   const { mailDomain, transport, lanes } = sender
   const own = [mailDomain, ...mail.ownDomains]
-  for (const domain of transport.route === 'direct' ? mail.failedDomains : []) {
+  for (const domain of transport.route === 'direct' ? mail.formerDomains : []) {
+    if (own.includes(domain)) continue
     const turn = await lanes.enter(`mail exchangers of ${domain}`, mail.projectId)
     if (!turn.granted) return turn.returnInMs
     try {
