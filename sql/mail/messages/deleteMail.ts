@@ -35,25 +35,32 @@ export async function deleteMessage(
   })
 }
 
-/** Deletes a thread with all its messages. @returns false if the project has no such thread. */
+/**
+ * Limits how many messages of a thread one transaction deletes, because the deletion of all messages of a long thread
+ * would take longer than the service lets a statement run.
+ */
+const BATCH = 500
+
+/**
+ * Deletes a thread with all its messages, in several transactions. If the function fails, the next call deletes the
+ * rest. @returns false if the project has no such thread.
+ */
 export async function deleteThread(
   pool: Pool,
   projectId: string,
   threadId: string,
 ): Promise<boolean> {
-  let end = await deleteSeen(pool, projectId, threadId)
+  let end = await deleteOldest(pool, projectId, threadId)
   const wasFound = end !== 'no thread'
-  // A reply can join the thread until the deletion has locked it. Therefore the code calls `deleteSeen` again until no
-  // message is left.
-  while (end === 'rest') end = await deleteSeen(pool, projectId, threadId)
+  while (end === 'rest') end = await deleteOldest(pool, projectId, threadId)
   return wasFound
 }
 
 /**
- * Deletes those messages of a thread that were stored before the function locked it. The function also deletes the
- * thread if no message is left. @returns `rest` if messages are left.
+ * Deletes the oldest messages of a thread, at most {@link BATCH}. The function also deletes the thread if no message is
+ * left. A reply can join the thread until the deletion has locked it. @returns `rest` if messages are left.
  */
-async function deleteSeen(
+async function deleteOldest(
   pool: Pool,
   projectId: string,
   threadId: string,
@@ -61,7 +68,8 @@ async function deleteSeen(
   return transaction(pool, async (db) => {
     await lockInbox(db, projectId)
     const { rows } = await db.query<{ row: string; messages: string[] }>(
-      `select t.row, array(select m.row from messages m where m.thread_row = t.row) as messages
+      `select t.row, array(select m.row from messages m where m.thread_row = t.row
+                           order by m.created_at, m.row limit ${BATCH}) as messages
        from threads t where t.project_id = $1 and t.id = $2`,
       [projectId, threadId],
     )

@@ -123,6 +123,12 @@ export async function findThread(
 }
 
 /**
+ * Limits how many messages of a thread one statement changes, because a statement for all messages of a long thread
+ * would exceed the time that the service lets a statement run.
+ */
+const BATCH = 500
+
+/**
  * Adds labels to every message of a thread and removes labels. If a label is in both lists, the function removes the
  * label from the messages.
  * @returns false if the project has no thread with the id.
@@ -141,23 +147,44 @@ export async function updateThreadLabels(
   return transaction(pool, async (db) => {
     const thread = await findThread(db, change.projectId, change.threadId)
     if (thread === null) return false
-    const { rows } = await db.query<{ row: string; count: number }>(
-      `with locked as (
-         select row, labels from messages where thread_row = $1 order by row for no key update
-       )
-       update messages m set labels = array(
-         select label from (
-           select label, n from unnest(locked.labels) with ordinality l (label, n)
-           union all
-           select label, 1000 + n from unnest($2::text[]) with ordinality a (label, n)
-           where not (label = any (locked.labels))
-         ) kept
-         where not (label = any ($3::text[])) order by n)
-       from locked where m.row = locked.row
-       returning m.row, cardinality(m.labels) as count`,
-      [thread.row, change.add, change.remove],
+    // The cursor keeps the order of the rows over all batches, because other statements lock messages in this order.
+    await db.query(
+      `declare thread_rows no scroll cursor for select row from messages where thread_row = $1 order by row`,
+      [thread.row],
     )
-    if (rows.some(({ count }) => count > LABELS_MAX)) throw new TooManyLabelsError()
-    return true
+    for (;;) {
+      const { rows } = await db.query<{ row: string }>(`fetch ${BATCH} from thread_rows`)
+      if (rows.length > 0)
+        await changeLabels(
+          db,
+          rows.map(({ row }) => row),
+          change,
+        )
+      if (rows.length < BATCH) return true
+    }
   })
+}
+
+async function changeLabels(
+  db: Queryable,
+  messageRows: readonly string[],
+  { add, remove }: { add: readonly string[]; remove: readonly string[] },
+): Promise<void> {
+  const { rows } = await db.query<{ row: string; count: number }>(
+    `with locked as (
+       select row, labels from messages where row = any ($1::bigint[]) order by row for no key update
+     )
+     update messages m set labels = array(
+       select label from (
+         select label, n from unnest(locked.labels) with ordinality l (label, n)
+         union all
+         select label, 1000 + n from unnest($2::text[]) with ordinality a (label, n)
+         where not (label = any (locked.labels))
+       ) kept
+       where not (label = any ($3::text[])) order by n)
+     from locked where m.row = locked.row
+     returning m.row, cardinality(m.labels) as count`,
+    [messageRows, add, remove],
+  )
+  if (rows.some(({ count }) => count > LABELS_MAX)) throw new TooManyLabelsError()
 }
