@@ -25,8 +25,11 @@ export type Findings = Partial<Record<RecordPurpose, Finding>>
 export type DomainClaim = {
   domain: string
   token: string
+  /** Holds the selector and the DNS record of the newest DKIM key. */
   dkimSelector: string
   dkimRecord: string
+  /** Holds the previous DKIM key, which also signs the mail of the domain. Null means that the domain has only one. */
+  previousDkim?: { selector: string; record: string } | null
 }
 
 const MX_PRIORITY = 10
@@ -57,6 +60,34 @@ export function domainRecords(
     txt('dmarc', `_dmarc.${domain}`, 'v=DMARC1; p=none', false),
   ]
 }
+
+/**
+ * Returns the DNS records that prove a DKIM key of the domain, the newest first. One of them is enough, because both keys
+ * sign the mail of the domain while the owner of the domain replaces the record.
+ */
+export function dkimRecords(
+  claim: DomainClaim,
+  settings: { mailDomain: string; mailHostname: string },
+): DomainRecord[] {
+  const { previousDkim = null } = claim
+  const previous = previousDkim && {
+    ...claim,
+    dkimSelector: previousDkim.selector,
+    dkimRecord: previousDkim.record,
+  }
+  return [claim, ...(previous === null ? [] : [previous])].flatMap((one) =>
+    domainRecords(one, settings).filter(({ purpose }) => purpose === 'dkim'),
+  )
+}
+
+/**
+ * Returns the finding about several DNS records of which one is enough: the first one that was found, or else the
+ * finding about the first record, unless a name server did not answer.
+ */
+export const findingOfAny = (findings: readonly Finding[]): Finding =>
+  findings.find(({ status }) => status === 'ok') ??
+  findings.find(({ status }) => status === 'unknown') ??
+  findings[0]!
 
 /**
  * Compares a required DNS record with the TXT records or mail exchangers that DNS returned for the name of the record.

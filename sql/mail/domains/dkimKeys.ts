@@ -13,7 +13,7 @@ const KEY_BITS = 2048
  * Sets the maximum number of signing keys of a domain. The two newest DKIM keys of a domain both sign its mail.
  * Therefore DNS always has the record of at least one signing key while a key is replaced.
  */
-const SIGNING_KEYS = 2
+export const SIGNING_KEYS = 2
 
 /** Holds the public part of a DKIM key. */
 export type DkimKey = {

@@ -5,7 +5,7 @@ import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 import { addJob } from '../../queue/jobs.ts'
-import { createDkimKey, deleteDkimKeys } from './dkimKeys.ts'
+import { createDkimKey, deleteDkimKeys, SIGNING_KEYS } from './dkimKeys.ts'
 import { revokeInboundSecrets } from './inboundSecrets.ts'
 
 /** Describes a tenant's mail domain. */
@@ -13,8 +13,11 @@ export type MailDomain = {
   domain: string
   row: bigint
   token: string
+  /** Holds the selector and the DNS record of the newest DKIM key, which `bun run dkim:new` may have made. */
   dkimSelector: string
   dkimRecord: string
+  /** Holds the previous DKIM key, which also signs. Null means that the domain has only one DKIM key. */
+  previousDkim: { selector: string; record: string } | null
   status: DomainStatus
   findings: Findings
   createdAt: Date
@@ -36,6 +39,7 @@ type DomainRow = {
   token: string
   dkim_selector: string
   dkim_record: string
+  keys: { selector: string; record: string }[] | null
   status: DomainStatus
   findings: Findings
   created_at: Date
@@ -48,8 +52,9 @@ const toDomain = (row: DomainRow): MailDomain => ({
   domain: row.domain,
   row: BigInt(row.row),
   token: row.token,
-  dkimSelector: row.dkim_selector,
-  dkimRecord: row.dkim_record,
+  dkimSelector: row.keys?.[0]?.selector ?? row.dkim_selector,
+  dkimRecord: row.keys?.[0]?.record ?? row.dkim_record,
+  previousDkim: row.keys?.[1] ?? null,
   status: row.status,
   findings: row.findings,
   createdAt: row.created_at,
@@ -57,6 +62,12 @@ const toDomain = (row: DomainRow): MailDomain => ({
   verifiedAt: row.verified_at,
   wantingSince: row.wanting_since,
 })
+
+/** Selects mail domains (alias d), each with its DKIM keys that sign, the newest first. */
+const SELECT = `select d.*, (
+    select json_agg(json_build_object('selector', k.selector, 'record', k.record) order by k.row desc)
+    from (select * from dkim_keys where domain = d.domain order by row desc limit ${SIGNING_KEYS}) k) as keys
+  from mail_domains d`
 
 /**
  * Adds a mail domain with an ownership token and a DKIM key, and queues the first check of the mail domain. @returns
@@ -71,7 +82,7 @@ export async function addMailDomain(
     const { selector, record } = await createDkimKey(db, keyring, domain)
     const { rows } = await db.query<DomainRow>(
       `insert into mail_domains (domain, token, dkim_selector, dkim_record) values ($1, $2, $3, $4)
-       on conflict do nothing returning *`,
+       on conflict do nothing returning *, null as keys`,
       [domain, randomBytes(24).toString('hex'), selector, record],
     )
     if (rows[0] === undefined) {
@@ -111,9 +122,7 @@ export async function hasPeopleAt(db: Queryable, domain: string): Promise<boolea
 
 /** Finds one mail domain. @returns null if the mail domain does not exist. */
 export async function findMailDomain(db: Queryable, domain: string): Promise<MailDomain | null> {
-  const { rows } = await db.query<DomainRow>('select * from mail_domains where domain = $1', [
-    domain,
-  ])
+  const { rows } = await db.query<DomainRow>(`${SELECT} where d.domain = $1`, [domain])
   return rows[0] === undefined ? null : toDomain(rows[0])
 }
 
@@ -136,7 +145,7 @@ export async function listServedDomains(
   { states, limit }: { states: readonly DomainStatus[]; limit: number },
 ): Promise<MailDomain[]> {
   const { rows } = await db.query<DomainRow>(
-    'select * from mail_domains where status = any ($1) order by domain limit $2',
+    `${SELECT} where d.status = any ($1) order by d.domain limit $2`,
     [states, limit],
   )
   return rows.map(toDomain)
@@ -148,8 +157,8 @@ export async function listMailDomains(
   { limit, cursor }: { limit: number; cursor: Cursor | null },
 ): Promise<MailDomain[]> {
   const { rows } = await db.query<DomainRow>(
-    `select * from mail_domains where (created_at, row) < ($1::timestamptz, $2::bigint)
-     order by created_at desc, row desc limit $3`,
+    `${SELECT} where (d.created_at, d.row) < ($1::timestamptz, $2::bigint)
+     order by d.created_at desc, d.row desc limit $3`,
     [...pageStart(cursor), limit],
   )
   return rows.map(toDomain)

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
+import { createKeyringSource, masterKeys } from '../../../sql/keyring/keyring.ts'
+import { createDkimKey } from '../../../sql/mail/domains/dkimKeys.ts'
 import { queueCheck } from '../../../sql/mail/domains/mailDomains.ts'
 import { fakeDns, type Zone } from '../../support/mail/fakeDns.ts'
 import { sendMail, sunkAt, untilStatus } from '../../support/mail/outbound.ts'
@@ -243,6 +245,30 @@ test('a mail domain keeps its status for three days after its DNS records disapp
   await later()
   delete zone.txt[owner.name]
   expect((await check('shaky.test')).status).toBe('verified')
+})
+
+test('a mail domain stays verified while its DKIM key is replaced and after the record of the older key is removed', async () => {
+  const domain = 'rotated.example'
+  const { records } = await verified(domain)
+  const dkimOf = (all: any[]) => all.find(({ purpose }) => purpose === 'dkim')
+  const first = dkimOf(records)
+  const { pool } = service.database
+  const keyring = await createKeyringSource(masterKeys(service.config))(pool)
+  const renew = () => createDkimKey(pool, keyring, domain)
+  const second = await renew()
+  const replacing = await check(domain)
+  const name = `${second.selector}._domainkey.${domain}`
+  expect(dkimOf(replacing.records)).toMatchObject({ name, value: second.record, status: 'ok' })
+  zone.txt[name] = [second.record]
+  zone.txt[first.name] = []
+  const replaced = await check(domain)
+  expect([replaced.status, dkimOf(replaced.records).status]).toEqual(['verified', 'ok'])
+  zone.txt[name] = []
+  expect(dkimOf((await check(domain)).records).status).toBe('missing')
+  await renew()
+  zone.failing = [name]
+  expect(dkimOf((await check(domain)).records).status).toBe('unknown')
+  zone.failing = []
 })
 
 test('a domain can be removed only if no project uses it, and must be verified again if it is added again', async () => {
