@@ -12,11 +12,14 @@ const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
 
 /**
- * Holds the SQL condition for mail that the service may delete because of its age. The condition excludes mail that is
- * not sent yet, that is held for approval, or that is scheduled.
+ * Writes the SQL condition for mail that the service may delete because of its age. The condition excludes mail that is
+ * not sent yet, that is held for approval, or that is scheduled. The age of a sent mail counts from the time at which
+ * the service could send it first. Otherwise a mail that was scheduled long before would go as soon as it is sent, and
+ * its bounce would belong to no mail.
  */
-const ENDED = `(m.direction = 'received' or exists (
-  select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
+const hasEnded = (name: RetentionClass): string => `(m.direction = 'received' or exists (
+  select from outbound_mails o where o.message_row = m.row and o.state = 'done'
+    and (m.delivery_status in ('cancelled', 'rejected', 'expired') or (${isExpired(name, 'o.accepted_at')}))))`
 
 /** Selects inbound mails that have no message of their own, because they were repeated or refused. */
 export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
@@ -28,7 +31,7 @@ export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 const due = (name: RetentionClass, condition = ''): string => `
   held as (
     select m.row, m.thread_row, m.raw_id, m.stored_bytes, m.created_at from messages m
-    where m.project_id = $1 and ${isExpired(name, 'm.created_at')} and ${ENDED} ${condition}
+    where m.project_id = $1 and ${isExpired(name, 'm.created_at')} and ${hasEnded(name)} ${condition}
     order by m.created_at limit ${BATCH} for update of m skip locked
   ), due as (
     select row, thread_row, raw_id from (

@@ -91,6 +91,7 @@ test('the retention removes sent mail, but never mail that was not sent yet', as
   const done = await newSent(pool, { projectId })
   await recordSent(pool, await begin(pool, done))
   await age('messages', projectId, 400)
+  await age('outbound_mails', projectId, 400, 'accepted_at')
   await expireAll(pool)
   expect(await messageOf(pool, projectId, waiting.messageId)).toBeDefined()
   expect(await messageOf(pool, projectId, done.messageId)).toBeUndefined()

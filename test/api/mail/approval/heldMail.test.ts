@@ -415,7 +415,9 @@ test('after the retention deletes the bytes of an approved mail, the approval re
   })
   const { pool } = service.database
   await pool.query(
-    `update messages set created_at = created_at - interval '25 hours' where message_id = $1`,
+    `with m as (
+       update messages set created_at = created_at - interval '25 hours' where message_id = $1 returning row)
+     update outbound_mails set accepted_at = accepted_at - interval '25 hours' from m where message_row = m.row`,
     [messageId],
   )
   expect(await expireRawMail(pool, agent.project.id, new Date())).toBe(1)

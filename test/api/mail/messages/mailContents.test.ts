@@ -132,6 +132,9 @@ test('if the stored original of a message has expired, a request for it gets sta
   await service.database.pool.query(
     `update messages set created_at = created_at - interval '25 hours'`,
   )
+  await service.database.pool.query(
+    `update outbound_mails set accepted_at = accepted_at - interval '25 hours'`,
+  )
   await expireAll(service.database.pool)
   for (const path of [sent, received]) {
     expect((await agent.get(path)).status).toBe(200)
