@@ -5,7 +5,8 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 const KEPT_DAYS = 400
 /**
  * Sets the maximum number of aggregate reports that the service stores in a day. The number is limited, because anybody
- * can send any number of reports.
+ * can send any number of reports. A proven sender may have at most as many reports as the day has room for further ones.
+ * Otherwise one sender could keep the reports of all others away.
  */
 const DAY_MAX = 2_000
 /** Sets the maximum number of stored reports whose sender is not proven, because anybody can write such a report. */
@@ -35,15 +36,16 @@ export async function storeReport(
          order by received_at limit $2)`,
       [KEPT_DAYS, DELETED_AT_ONCE],
     )
-    const { rows: judged } = await db.query<{ ours: boolean; today: number; unproven: number }>(
+    const { rows: judged } = await db.query<Today & { ours: boolean }>(
       `select $1 = $2 or exists (select from mail_domains where domain = $1 and status = 'verified') as ours,
-         count(*)::int as today, (count(*) filter (where not is_proven))::int as unproven
+         count(*)::int as "all", (count(*) filter (where not is_proven))::int as unproven,
+         (count(*) filter (where is_proven and reporter = $3))::int as own
        from aggregate_reports where received_at > now() - interval '1 day'`,
-      [domain, mailDomain],
+      [domain, mailDomain, reporter],
     )
-    const { ours, today, unproven } = judged[0]!
+    const { ours, ...today } = judged[0]!
     if (!ours) return 'foreign'
-    if (today >= DAY_MAX || (!isProven && unproven >= UNPROVEN_DAY_MAX)) return 'full'
+    if (isFull(today, isProven)) return 'full'
     if (isProven) {
       await db.query(
         `delete from aggregate_reports
@@ -73,6 +75,12 @@ export async function storeReport(
     return 'stored'
   })
 }
+
+/** Counts the stored reports of the last day: all, those of unproven senders, and those of one proven sender. */
+type Today = { all: number; unproven: number; own: number }
+
+const isFull = ({ all, unproven, own }: Today, isProven: boolean): boolean =>
+  all >= DAY_MAX || (isProven ? own >= DAY_MAX - all : unproven >= UNPROVEN_DAY_MAX)
 
 /** Counts the mails or the TLS sessions of one day (UTC) in aggregate reports. */
 export type ReportedDay = { date: string; kind: ReportKind; passed: number; failed: number }

@@ -59,6 +59,16 @@ test('at most 2,000 mail reports (DMARC or TLS) are stored in a day', async () =
   expect(await store({ reportId: 'id-2' })).toBe('stored')
 })
 
+test('a sender that floods the service with authenticated reports leaves half of the day to other senders', async () => {
+  const flood = Array.from({ length: 2_050 }, (_, n) => `flood-${n}`)
+  const outcomes: string[] = []
+  for (const reportId of flood) outcomes.push(await store({ reporter: 'flood.example', reportId }))
+  const counts = (of: readonly string[]) => of.filter((outcome) => outcome === 'stored').length
+  expect(await store({ reporter: 'honest.example' })).toBe('stored')
+  expect(counts(outcomes)).toBe(1_000)
+  expect(await store({ reporter: 'flood.example', reportId: 'last' })).toBe('full')
+})
+
 test('even if too many mail reports from unauthenticated senders arrive, reports from authenticated senders are still stored on the same day', async () => {
   await fill(500, '23 hours')
   await pool.query('update aggregate_reports set is_proven = false')
