@@ -170,7 +170,7 @@ async function changeLabels(
   messageRows: readonly string[],
   { add, remove }: { add: readonly string[]; remove: readonly string[] },
 ): Promise<void> {
-  const { rows } = await db.query<{ row: string; count: number }>(
+  const { rows } = await db.query<{ is_over: boolean }>(
     `with locked as (
        select row, labels from messages where row = any ($1::bigint[]) order by row for no key update
      )
@@ -183,8 +183,8 @@ async function changeLabels(
        ) kept
        where not (label = any ($3::text[])) order by n)
      from locked where m.row = locked.row
-     returning m.row, cardinality(m.labels) as count`,
-    [messageRows, add, remove],
+     returning cardinality(m.labels) > greatest($4::int, cardinality(locked.labels)) as is_over`,
+    [messageRows, add, remove, LABELS_MAX],
   )
-  if (rows.some(({ count }) => count > LABELS_MAX)) throw new TooManyLabelsError()
+  if (rows.some((row) => row.is_over)) throw new TooManyLabelsError()
 }
