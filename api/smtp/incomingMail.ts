@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
-import { type FileHandle, open, rm } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorCode } from '../../shared/errorCode.ts'
 import { workOfGreediest } from '../../shared/fair/greediest.ts'
@@ -27,8 +28,10 @@ const GRACE_MS = 30_000
 const LEAST_BYTES_PER_S = 1024
 
 /**
- * Holds the prefix of the folder names for incomplete messages. Each SMTP listener has its own folder. If a listener
- * was killed, the next start of a listener removes its folder.
+ * Holds the prefix of the folder names for incomplete messages. The name ends with the process id of the listener. If a
+ * listener was killed, the next start of a listener removes its folder. Listeners in several containers may have the
+ * same process id and share a folder. Therefore each file has a random name, and a listener makes the folder again after
+ * another one has removed it. An open file stays usable without its name.
  */
 const FOLDER = 'incoming-'
 
@@ -68,7 +71,6 @@ export class IncomingMails {
   #loading: (() => void)[] = []
   readonly #pace: Pace
   readonly #bounds: typeof BOUNDS
-  #files = 0
 
   constructor(dataDir: string, pace: Pace, bounds = BOUNDS) {
     this.#pace = pace
@@ -102,7 +104,7 @@ export class IncomingMails {
       connection,
     }
     const paced = [...connection.sharers.map(({ name }) => name), ...inboxes]
-    const path = join(this.#folder, String(++this.#files))
+    const path = join(this.#folder, randomUUID())
     let file: FileHandle | null = null
     let chunks: Buffer[] = []
     let size = 0
@@ -129,7 +131,7 @@ export class IncomingMails {
         this.#held.add(held)
         held.bytes = size
         if (!hasShare()) return false
-        file ??= await open(path, 'wx+', 0o600)
+        file ??= await this.#create(path)
         const written = chunks
         chunks = []
         await file.writev(written)
@@ -164,6 +166,19 @@ export class IncomingMails {
         if (open !== null) await rm(path, { force: true })
       },
     }
+  }
+
+  async #create(path: string): Promise<FileHandle> {
+    const create = () => open(path, 'wx+', 0o600)
+    try {
+      return await create()
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error
+    }
+    await mkdir(this.#folder, { mode: 0o700 }).catch((error: unknown) => {
+      if (errorCode(error) !== 'EEXIST') throw error
+    })
+    return await create()
   }
 
   close(): void {

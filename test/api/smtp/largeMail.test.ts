@@ -1,10 +1,11 @@
 import { expect, spyOn, test } from 'bun:test'
-import { mkdirSync, rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { startSmtp } from '../../../api/smtp/server.ts'
 import { Spool } from '../../../api/smtp/spool/spool.ts'
 import { handOver, INBOUND_ENV, signedRequest } from '../../support/mail/signedMail.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
-import { startTestService, waitForMessages } from '../../support/service.ts'
+import { silentLog, startTestService, waitForMessages } from '../../support/service.ts'
 
 test('the listener reads a large mail at a limited rate, so that small mails arrive earlier', async () => {
   await using service = await startTestService({ env: { SMTP_LARGE_KB_PER_S: '4' } })
@@ -35,10 +36,33 @@ test('if the disk fails, the SMTP client gets a temporary error reply that names
   const { port } = service.smtp!
   const folder = join(service.config.dataDir, `incoming-${process.pid}`)
   rmSync(folder, { recursive: true })
+  writeFileSync(folder, 'no folder')
   const deliver = () => deliverRaw(port, agent.address, `Subject: x\n\n${'x\n'.repeat(50_000)}`)
   expect(await deliver()).toBe('451 4.3.0 Something went wrong, try again later')
-  mkdirSync(folder)
+  rmSync(folder)
   expect(await deliver()).toStartWith('250')
+})
+
+// Listeners in two containers may have the same process id and DATA_DIR, like these two in one process.
+test('a listener takes large mail while another listener starts, runs and stops', async () => {
+  await using service = await startTestService()
+  const agent = await service.newAgent()
+  let count = 0
+  const deliver = ({ port }: { port: number }) => {
+    const text = `Subject: ${++count}\n\n${`${count}\n`.repeat(50_000)}`
+    return deliverRaw(port, agent.address, text)
+  }
+  const first = service.smtp!
+  expect(await deliver(first)).toStartWith('250')
+  const second = await startSmtp(service.config, service.database.url, silentLog)
+  try {
+    const replies = await Promise.all([first, second, first, second].map(deliver))
+    expect(replies.map((reply) => reply.slice(0, 3))).toEqual(['250', '250', '250', '250'])
+  } finally {
+    await second.stop()
+  }
+  expect(await deliver(first)).toStartWith('250')
+  expect(await waitForMessages(agent, 6)).toHaveLength(6)
 })
 
 test('while the disk is full, mail over SMTP and over HTTP gets a temporary error', async () => {
