@@ -15,6 +15,7 @@ import { deleteStaleEvents } from '../../sql/events/events.ts'
 import { deleteForgottenWebhooks } from '../../sql/events/webhooks.ts'
 import { requeueLostApprovals } from '../../sql/mail/approval/heldAnnouncements.ts'
 import { forgetUnanswered, requeueExpansions } from '../../sql/mail/calendar/instances.ts'
+import { requeueLostChecks } from '../../sql/mail/domains/mailDomains.ts'
 import { requeueLostArrivals } from '../../sql/mail/inbound/lostParseJobs.ts'
 import { forgetDeletedMessages } from '../../sql/mail/messages/deleteMail.ts'
 import { requeueLostReadings } from '../../sql/mail/messages/pendingTexts.ts'
@@ -79,6 +80,10 @@ const CLEANINGS: readonly Step[] = [
   async (pool, log) => {
     const lost = await requeueLostArrivals(pool)
     if (lost > 0) log.warn({ lost }, 'accepted mail without a job was queued again')
+  },
+  async (pool, log) => {
+    const lost = await requeueLostChecks(pool)
+    if (lost > 0) log.warn({ lost }, 'checks of mail domains were queued again')
   },
   deleteOldQuotes,
   deleteStaleRateWindows,

@@ -4,7 +4,7 @@ import type { DomainStatus, Findings } from '../../../shared/mail/mailDomain.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
-import { addJob } from '../../queue/jobs.ts'
+import { addJob, hasNoJob } from '../../queue/jobs.ts'
 import { createDkimKey, deleteDkimKeys, SIGNING_KEYS } from './dkimKeys.ts'
 import { revokeInboundSecrets } from './inboundSecrets.ts'
 
@@ -104,6 +104,29 @@ export async function queueCheck(db: Queryable, domain: string, runAt?: Date): P
     key: `verify_domain:${domain}`,
     ...(runAt === undefined ? {} : { runAt }),
   })
+}
+
+/**
+ * Sets how long after its last check a mail domain without a check in the queue counts as lost. The longest pause
+ * between two checks is a day.
+ */
+const LOST_AFTER = '25 hours'
+const LOST_BATCH = 100
+
+/**
+ * Queues the checks of mail domains that have no check in the queue, or only one that failed for good. A check can be
+ * missing after an operator deleted its job. The service checks a failed domain only on request.
+ * @returns the number of checks that the function queued again.
+ */
+export async function requeueLostChecks(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ domain: string }>(
+    `select domain from mail_domains
+     where status <> 'failed' and coalesce(checked_at, created_at) < clock_timestamp() - interval '${LOST_AFTER}'
+       and ${hasNoJob("'verify_domain:' || domain")}
+     order by domain limit ${LOST_BATCH}`,
+  )
+  for (const { domain } of rows) await queueCheck(pool, domain)
+  return rows.length
 }
 
 /**

@@ -3,6 +3,7 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import { createKeyringSource, masterKeys } from '../../../sql/keyring/keyring.ts'
 import { createDkimKey } from '../../../sql/mail/domains/dkimKeys.ts'
 import { queueCheck } from '../../../sql/mail/domains/mailDomains.ts'
+import { startMaintenance } from '../../../workers/operations/maintenance.ts'
 import { fakeDns, type Zone } from '../../support/mail/fakeDns.ts'
 import { sendMail, sunkAt, untilStatus } from '../../support/mail/outbound.ts'
 import { publish } from '../../support/mail/ownDomain.ts'
@@ -10,6 +11,7 @@ import { type Sink, startSink } from '../../support/mail/sink.ts'
 import { talkSmtp } from '../../support/mail/smtpTalk.ts'
 import {
   createClient,
+  silentLog,
   startTestService,
   type TestService,
   waitForMessages,
@@ -269,6 +271,30 @@ test('a mail domain stays verified while its DKIM key is replaced and after the 
   zone.failing = [name]
   expect(dkimOf((await check(domain)).records).status).toBe('unknown')
   zone.failing = []
+})
+
+test('if the job that checks a mail domain is lost, the housekeeping queues it again after a day', async () => {
+  const domain = 'unwatched.example'
+  await verified(domain)
+  await atRest()
+  const { pool, url } = service.database
+  await pool.query(
+    `select graphile_worker.complete_jobs(array(select id from graphile_worker.jobs where key = $1))`,
+    [`verify_domain:${domain}`],
+  )
+  const { rows } = await pool.query(
+    `update mail_domains set checked_at = checked_at - interval '26 hours' where domain = $1 returning checked_at`,
+    [domain],
+  )
+  const maintenance = startMaintenance(url, service.config.retention, silentLog)
+  try {
+    await waitFor('the check', async () => {
+      const { body } = await service.platform.get(`${PATH}/${domain}`)
+      return body.checkedAt > rows[0].checked_at.toISOString()
+    })
+  } finally {
+    await maintenance.stop()
+  }
 })
 
 test('a domain can be removed only if no project uses it, and must be verified again if it is added again', async () => {
