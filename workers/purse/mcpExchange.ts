@@ -52,6 +52,11 @@ class UnreachedError extends Error {
 const MODERN = '2026-07-28'
 /** Limits the milliseconds within which a server must answer that it supports MCP without sessions. */
 const PROBE_MAX_MS = 5_000
+/**
+ * Limits the HTTP requests of one call, besides the end of the session. The MCP client library answers each request of
+ * the server with an HTTP request. A response of one megabyte would otherwise cause 16,000 requests at once.
+ */
+const REQUESTS_MAX = 20
 /** Lists the HTTP statuses whose responses have no body (Fetch Standard). */
 const NO_BODY = [204, 205, 304]
 /** Holds the JSON-RPC error code of a challenge (payment request) in version 1 of the x402 transport for MCP. */
@@ -81,6 +86,7 @@ export async function mcpExchange({
   // the tool's result.
   let isCalling = false
   let isTooLarge = false
+  let requests = 0
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const method = init.method ?? 'GET'
@@ -91,6 +97,7 @@ export async function mcpExchange({
     // The MCP client's GET request for server-sent events gets the status 405, because an open event stream would
     // occupy a worker.
     if (method === 'GET') return new Response(null, { status: 405 })
+    if (method !== 'DELETE' && ++requests > REQUESTS_MAX) throw new Error('too many requests')
     const answer = await guardedExchange({
       ...request,
       method,

@@ -129,6 +129,23 @@ describe('the buyer converts the response of an MCP tool into an HTTP response',
   })
 })
 
+test('an MCP server that sends thousands of requests to the buyer gets at most 50 requests back, and its tool result counts', async () => {
+  const ping = (n: number) =>
+    `data: ${JSON.stringify({ jsonrpc: '2.0', id: `ping-${n}`, method: 'ping' })}\n\n`
+  const pings = Array.from({ length: 3_000 }, (_, n) => ping(n)).join('')
+  const done = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content: [] } })
+  seller.call = () =>
+    new Response(`${pings}data: ${done}\n\n`, {
+      headers: { 'content-type': 'text/event-stream' },
+    })
+  expect(await answered({ responseBytesMax: 1024 * 1024 })).toMatchObject({
+    status: 200,
+    value: { content: [] },
+  })
+  expect(seller.requests.filter((request) => request === 'DELETE')).toHaveLength(1)
+  expect(seller.requests.length).toBeWithin(4, 51)
+})
+
 describe('the buyer finds the x402 challenge of an MCP tool in the tool’s error result', () => {
   const text = (value: unknown) => [{ type: 'text', text: JSON.stringify(value) }]
   const other = { ...CHALLENGE, error: 'other' }
