@@ -23,6 +23,8 @@ export type RpcProxy = {
    * responds.
    */
   answers: Map<string, (params: any[]) => unknown>
+  /** Maps an RPC method to a function that returns how many milliseconds the response of its whole request takes. */
+  delays: Map<string, (params: any[]) => number>
   /** Maps an RPC method to a function that changes the result of the node. */
   edits: Map<string, (result: any, params: any[]) => unknown>
   /**
@@ -63,6 +65,8 @@ export function startRpcProxy(target: string): RpcProxy {
       }
       if (fault !== null && 'status' in fault) return new Response('no', { status: fault.status })
       if (fault !== null) await Bun.sleep(fault.delayMs)
+      const delays = messages.map(({ method, params }) => proxy.delays.get(method)?.(params) ?? 0)
+      await Bun.sleep(Math.max(0, ...delays))
       const errorOf = ({ method, params }: Message) => proxy.errors.get(method)?.(params) ?? null
       const passed = messages.filter(
         (message) => errorOf(message)?.after ?? errorOf(message) === null,
@@ -91,6 +95,7 @@ export function startRpcProxy(target: string): RpcProxy {
     fault: null,
     errors: new Map(),
     answers: new Map(),
+    delays: new Map(),
     edits: new Map(),
     hold: null,
     held: 0,

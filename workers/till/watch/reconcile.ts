@@ -14,9 +14,9 @@ import {
 import { deleteEndedSuspensions } from '../../../sql/till/settle/walletSuspensions.ts'
 import { type Block, readWallets } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
-import { RpcTrouble } from '../chain/rpc.ts'
 import { fillGap } from '../settle/gasWallet.ts'
 import { sendPurseCalls } from '../settle/sendPurseCalls.ts'
+import { eachStep } from './eachStep.ts'
 import { finalize, type ReorganisationMemory, watchForReorganisation } from './finality.ts'
 import { type PurseMemory, tendPurses } from './purses.ts'
 import { tendQuiet } from './quietTransactions.ts'
@@ -88,23 +88,6 @@ export async function reconcile(
     await deleteEndedSuspensions(chain.pool)
     await deleteEndedLonePayers(chain.pool)
   }
-}
-
-/**
- * Runs all steps, even if the node fails at one of them. Otherwise a step that fails at each poll would stop all later
- * steps, such as the step for stuck transactions. @throws {RpcTrouble} of the first step that failed.
- */
-async function eachStep(steps: readonly (() => Promise<void>)[]): Promise<void> {
-  let first: RpcTrouble | null = null
-  for (const step of steps) {
-    try {
-      await step()
-    } catch (error) {
-      if (!(error instanceof RpcTrouble)) throw error
-      first ??= error
-    }
-  }
-  if (first !== null) throw first
 }
 
 async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void> {

@@ -1,0 +1,75 @@
+/**
+ * Tests that a fault of the chain node, which concerns one payment of a purse (a wallet that pays), does not stop the
+ * purses of other projects.
+ */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import {
+  type Buyer,
+  newBuyer,
+  type Seller,
+  startPurseTill,
+  startSeller,
+} from '../../../support/purse/purseScene.ts'
+import { type RpcProxy, startRpcProxy } from '../../../support/till/rpcProxy.ts'
+import type { TestTill } from '../../../support/till/till.ts'
+import '../../../support/long.ts'
+
+/** Sets how many new blocks make an earlier block final on anvil. */
+const FINAL_BLOCKS = 66
+
+let till: TestTill
+let proxy: RpcProxy
+let seller: Seller
+beforeEach(async () => {
+  till = await startPurseTill({
+    proxy(rpcUrl) {
+      proxy = startRpcProxy(rpcUrl)
+      return proxy.url
+    },
+  })
+  seller = startSeller(till)
+  seller.terms.maxTimeoutSeconds = 15
+})
+afterEach(async () => {
+  await seller[Symbol.asyncDispose]()
+  await till[Symbol.asyncDispose]()
+  await proxy.stop()
+})
+
+async function buyerWithMandate(): Promise<Buyer> {
+  const buyer = await newBuyer(till)
+  await buyer.giveMandate({ hosts: [seller.host] })
+  return buyer
+}
+
+/** Makes a new buyer pay, and waits until the chain proves the payment. */
+async function payAnew(): Promise<void> {
+  const buyer = await buyerWithMandate()
+  const { body } = await buyer.pay(seller.url)
+  await buyer.settled(body.purchaseId, 'spent')
+}
+
+test('if the chain node has deleted the state of final blocks, an expired payment of one project does not stop the purses of others', async () => {
+  const buyer = await buyerWithMandate()
+  const { serve } = seller
+  seller.serve = async () => new Response('no', { status: 400 })
+  const { body } = await buyer.pay(seller.url)
+  seller.serve = serve
+  proxy.errors.set('eth_call', ([, block]) =>
+    typeof block === 'object' ? { code: -32000, message: 'missing trie node' } : null,
+  )
+  await till.client.increaseTime({ seconds: 20 })
+  await till.client.mine({ blocks: FINAL_BLOCKS, interval: 0 })
+  seller.terms.maxTimeoutSeconds = 120
+  await payAnew()
+  expect((await buyer.purchase(body.purchaseId)).payment?.state).toBe('open')
+  proxy.errors.clear()
+  await buyer.settled(body.purchaseId, 'released')
+})
+
+test('purses work with a chain node that names no final block', async () => {
+  proxy.errors.set('eth_getBlockByNumber', ([tag]) =>
+    tag === 'finalized' ? { code: -32000, message: 'finalized block not found' } : null,
+  )
+  await payAnew()
+})
