@@ -8,7 +8,7 @@ import { createPause } from '../../../shared/process/pause.ts'
 import { syncWallet } from '../../../sql/till/settle/gasWallets.ts'
 import { recordHead, recordRpcTrouble } from '../../../sql/till/watch/chainStatus.ts'
 import { findUsedNonces, hasOpenTransactions } from '../../../sql/till/watch/openTransactions.ts'
-import { readNetwork, readTip, readWallets } from '../chain/chain.ts'
+import { type Block, readNetwork, readTip, readWallets } from '../chain/chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
 import { resolveUsed } from './minedTransactions.ts'
@@ -84,11 +84,9 @@ async function look(
       const { chainId, network } = view.network
       await recordHead(view.pool, { chainId, network, ...view.head })
     }
-    if (reconciler !== null) {
-      view.tipWei = await readTip(view.rpc).catch(() => view.tipWei)
-      await reconcile(view, reconciler, newest)
-    }
-    view.outage.answered()
+    const trouble = reconciler === null ? null : await reconcileOn(view, reconciler, newest)
+    if (trouble === null) view.outage.answered()
+    else noteTrouble(view, trouble)
     return { busy: await hasOpenTransactions(view.pool, view.network.chainId), news }
   } catch (error) {
     noteTrouble(view, error as Error)
@@ -96,6 +94,26 @@ async function look(
       await recordRpcTrouble(view.pool, error.message).catch(() => {})
     }
     return { busy: true, news: false }
+  }
+}
+
+/**
+ * Runs the checks of one poll. @returns the fault of the RPC node if it fails at a check. The node then still counts as
+ * reachable, because it has just sent the newest block. Otherwise a payment whose check fails at each poll would make
+ * all processes look unready.
+ */
+async function reconcileOn(
+  chain: KnownChain,
+  reconciler: Reconciler,
+  newest: Block,
+): Promise<RpcTrouble | null> {
+  chain.tipWei = await readTip(chain.rpc).catch(() => chain.tipWei)
+  try {
+    await reconcile(chain, reconciler, newest)
+    return null
+  } catch (error) {
+    if (!(error instanceof RpcTrouble)) throw error
+    return error
   }
 }
 

@@ -63,6 +63,13 @@ test('if the chain node has deleted the state of final blocks, an expired paymen
   seller.terms.maxTimeoutSeconds = 120
   await payAnew()
   expect((await buyer.purchase(body.purchaseId)).payment?.state).toBe('open')
+  const answers = new Set<string>()
+  for (let n = 0; n < 40; n++) {
+    const response = await fetch(`${till.service.url}/readyz`)
+    answers.add(((await response.json()) as { checks: { rpc: string } }).checks.rpc)
+    await Bun.sleep(20)
+  }
+  expect([...answers]).toEqual(['ok'])
   proxy.errors.clear()
   await buyer.settled(body.purchaseId, 'released')
 })
