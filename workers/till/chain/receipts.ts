@@ -3,7 +3,7 @@ import type { ReceiptKey } from '../../../shared/till/receiptKey.ts'
 import type { RefundFacts } from '../../../sql/purse/refunds/refundFacts.ts'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import type { Settlement } from '../../../sql/till/settle/settlements.ts'
-import type { Receipt } from './transactionReceipts.ts'
+import type { TransferProof } from './transferProof.ts'
 
 /**
  * Returns the settlement of a payment, with its signed receipt. Before this call, the caller must have found the
@@ -11,7 +11,7 @@ import type { Receipt } from './transactionReceipts.ts'
  */
 export function settlementOf(
   payment: Payment,
-  receipt: Receipt,
+  receipt: TransferProof,
   logIndex: number,
   key: ReceiptKey,
 ): Settlement {

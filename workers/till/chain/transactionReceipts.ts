@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { hex, quantity, read } from './chain.ts'
 import { type Rpc, type RpcAnswer, RpcTimeout, RpcTrouble } from './rpc.ts'
 
-const logSchema = z.object({
+export const logSchema = z.object({
   address: hex,
   topics: z.array(hex),
   data: hex,

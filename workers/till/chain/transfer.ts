@@ -28,7 +28,7 @@ const TRANSFER_FUNCTION = prepareEncodeFunctionData({
 })
 
 export const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,bytes32)')
-const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
+export const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(address,bytes32)')
 
 /**
@@ -131,7 +131,8 @@ const keyOf = (payerTopic: Hex, nonce: Hex) => `${payerTopic}${nonce.slice(2)}`.
 /**
  * Reads the transfers of a transaction receipt once, for all payments in the transaction. The token contract logs the
  * use of a payment authorization, and directly afterwards its transfer. Therefore the function accepts only the next
- * log entry as the transfer, because a later transfer may belong to another payment authorization.
+ * log entry as the transfer, because a later transfer may belong to another payment authorization. The logs may be only
+ * those of one payer.
  */
 export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
   const transfers = new Map<string, { recipient: string; amountAtomic: bigint; logIndex: number }>()
@@ -139,6 +140,7 @@ export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
     const moved = logs[n + 1]
     if (moved === undefined || !isEvent(used, asset, AUTHORIZATION_USED)) continue
     if (!isEvent(moved, asset, TRANSFER) || !/^0x[0-9a-f]{64}$/i.test(moved.data)) continue
+    if (moved.logIndex !== used.logIndex + 1n) continue
     const [, payer, nonce] = used.topics
     const [, from, recipient] = moved.topics
     if (!sameText(payer!, from!)) continue

@@ -10,8 +10,9 @@ import { type AuthorizationEvent, type Block, findAuthorizationEvents } from '..
 import type { KnownChain } from '../chain/chainView.ts'
 import { refundReceipt } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
-import { readStrangersReceipts } from '../chain/transactionReceipts.ts'
+import { type Receipt, readStrangersReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
+import { readTransferProof } from '../chain/transferProof.ts'
 import { eachStep } from './eachStep.ts'
 
 /**
@@ -87,33 +88,59 @@ async function recordUses(
     chain.rpc,
     found.map(({ event }) => event.txHash),
   )
-  for (const [n, { one, event }] of found.entries()) {
-    const receipt = receipts[n]
-    if (event.kind === 'canceled') {
-      if (final !== null && event.blockNumber <= final.number) {
-        await recordReleased(chain.pool, one.id)
-      } else await recordCancelSeen(chain.pool, one.id)
-      continue
+  await eachStep(
+    found.map(
+      ({ one, event }, n) =>
+        () =>
+          recordUse(chain, { one, event, receipt: receipts[n], final }),
+    ),
+  )
+}
+
+/** Records one payment that the given event used or cancelled. */
+async function recordUse(
+  chain: KnownChain,
+  {
+    one,
+    event,
+    receipt,
+    final,
+  }: {
+    one: Signed
+    event: AuthorizationEvent
+    receipt: Receipt | null | undefined
+    final: Block | null
+  },
+): Promise<void> {
+  if (event.kind === 'canceled') {
+    if (final === null || event.blockNumber > final.number) {
+      return recordCancelSeen(chain.pool, one.id)
     }
-    if (receipt == null || receipt.status !== 1n) continue
-    const index = transferIndex(readTransfers(receipt.logs, one.transfer.asset), one.transfer)
-    if (index === null) {
-      chain.log.error(
-        { purchase: one.id },
-        'an authorization of a purse is used without its transfer',
-      )
-      // After a restore of a backup, an unknown payment of the same order may have used the nonce. Then no later block
-      // can settle this payment.
-      if (final !== null && receipt.blockNumber <= final.number)
-        await recordReleased(chain.pool, one.id)
-      continue
-    }
-    const { transactionHash: txHash, blockNumber, blockHash } = receipt
-    const seen = { txHash, logIndex: index, blockNumber, blockHash }
-    await recordSpent(chain.pool, one.id, seen, (facts, hash) =>
-      refundReceipt(facts, hash, chain.receiptKey),
-    )
+    return recordReleased(chain.pool, one.id)
   }
+  if (receipt === null || (receipt !== undefined && receipt.status !== 1n)) return
+  const { asset } = one.transfer
+  const proof = receipt ?? (await readTransferProof(chain.rpc, event, asset))
+  const { transactionHash: txHash, blockNumber, blockHash } = proof
+  const logIndex = transferIndex(readTransfers(proof.logs, asset), one.transfer)
+  if (logIndex === null) {
+    chain.log.error(
+      { purchase: one.id },
+      'an authorization of a purse is used without its transfer',
+    )
+    // After a restore of a backup, an unknown payment of the same order may have used the nonce. Then no later block
+    // can settle this payment.
+    if (receipt !== undefined && final !== null && blockNumber <= final.number) {
+      await recordReleased(chain.pool, one.id)
+    }
+    return
+  }
+  await recordSpent(
+    chain.pool,
+    one.id,
+    { txHash, logIndex, blockNumber, blockHash },
+    (facts, hash) => refundReceipt(facts, hash, chain.receiptKey),
+  )
 }
 
 /** Returns the block at which the search for the transfer of a payment continues. */

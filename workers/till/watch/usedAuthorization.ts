@@ -14,8 +14,9 @@ import { findAuthorizationEvent, isUsed, readBlock } from '../chain/chain.ts'
 import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
-import { feeOf, readReceipts } from '../chain/transactionReceipts.ts'
+import { feeOf, type Receipt, readStrangersReceipts } from '../chain/transactionReceipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
+import { readTransferProof } from '../chain/transferProof.ts'
 
 /**
  * Sets how many blocks before the moment at which the service stored a payment the search for the use of its
@@ -69,31 +70,31 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
   }
   if (wasUsed === true) return refuseUsedBefore(chain, payment, event.txHash)
   if (event.kind === 'canceled') return refuse(chain, payment, 'the authorization was canceled')
-  const [receipt] = await readReceipts(chain.rpc, [event.txHash])
-  if (receipt == null) throw new RpcTrouble('the receipt of the transfer is not found yet')
-  const logIndex = transferIndex(readTransfers(receipt.logs, payment.asset), payment)
-  if (receipt.status !== 1n || logIndex === null) {
+  const [receipt] = await readStrangersReceipts(chain.rpc, [event.txHash])
+  if (receipt === null) throw new RpcTrouble('the receipt of the transfer is not found yet')
+  const proof = receipt ?? (await readTransferProof(chain.rpc, event, payment.asset))
+  const logIndex = transferIndex(readTransfers(proof.logs, payment.asset), payment)
+  if ((receipt !== undefined && receipt.status !== 1n) || logIndex === null) {
+    if (receipt === undefined) throw new RpcTrouble('the transfer is not found in its block yet')
     return refuse(chain, payment, 'the authorization was used without this transfer')
   }
-  if (!isOwn && (await isOlder(chain, receipt.blockNumber, payment))) {
+  if (!isOwn && (await isOlder(chain, proof.blockNumber, payment))) {
     return refuseUsedBefore(chain, payment, event.txHash)
   }
-  const mined: MinedTransaction = {
-    hash: receipt.transactionHash,
-    succeeded: true,
-    blockNumber: receipt.blockNumber,
-    blockHash: receipt.blockHash,
-    gasUsed: receipt.gasUsed,
-    feeWei: feeOf(receipt),
-  }
-  const settlement = settlementOf(payment, receipt, logIndex, chain.receiptKey)
-  // A payment of a group is left to the watcher (which polls the chain), because the watcher records the transaction
-  // together with all payments of the group.
-  const isOneOfMany = await isGroup(chain.pool, mined.hash)
   await recordSettlements(chain.pool, {
-    settlements: [settlement],
-    mined: isOneOfMany ? [] : [mined],
+    settlements: [settlementOf(payment, proof, logIndex, chain.receiptKey)],
+    mined: receipt === undefined ? [] : await minedAlone(chain, receipt),
   })
+}
+
+/**
+ * Returns the transaction that settled one payment. A payment of a group is left to the watcher (which polls the
+ * chain), because the watcher records the transaction together with all payments of the group.
+ */
+async function minedAlone(chain: KnownChain, receipt: Receipt): Promise<MinedTransaction[]> {
+  const { transactionHash: hash, blockNumber, blockHash, gasUsed } = receipt
+  if (await isGroup(chain.pool, hash)) return []
+  return [{ hash, succeeded: true, blockNumber, blockHash, gasUsed, feeWei: feeOf(receipt) }]
 }
 
 async function wasUsedAt(

@@ -3,6 +3,7 @@
  * purses of other projects.
  */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { Hex } from 'viem'
 import {
   type Buyer,
   newBuyer,
@@ -12,6 +13,7 @@ import {
 } from '../../../support/purse/purseScene.ts'
 import { type RpcProxy, startRpcProxy } from '../../../support/till/rpcProxy.ts'
 import type { TestTill } from '../../../support/till/till.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/long.ts'
 
 /** Sets how many new blocks make an earlier block final on anvil. */
@@ -79,4 +81,21 @@ test('purses work with a chain node that names no final block', async () => {
     tag === 'finalized' ? { code: -32000, message: 'finalized block not found' } : null,
   )
   await payAnew()
+})
+
+test('a payment whose receipt the chain node cannot send is proved by its events', async () => {
+  proxy.errors.set('eth_getTransactionReceipt', () => ({
+    code: -32003,
+    message: 'response too large',
+  }))
+  const buyer = await buyerWithMandate()
+  const { body } = await buyer.pay(seller.url)
+  const { payment } = await buyer.settled(body.purchaseId, 'spent')
+  const receipt = await till.client.getTransactionReceipt({ hash: payment!.txHash as Hex })
+  expect(receipt.status).toBe('success')
+  await till.client.mine({ blocks: FINAL_BLOCKS, interval: 0 })
+  await waitFor(
+    'the final payment',
+    async () => (await buyer.purchase(body.purchaseId)).payment?.final,
+  )
 })

@@ -268,3 +268,19 @@ describe('if an authorization was used after the claim (storing) of its payment,
     })
   }
 })
+
+test('a payment that another sender settled is settled by the events of the token if the chain node cannot send the receipt', async () => {
+  const payment = await pay()
+  const id = await till.claim(payment)
+  await blockIn(2)
+  const { transactionHash, blockHash } = await used(payment)
+  till.proxy.errors.set('eth_getTransactionReceipt', () => ({
+    code: -32003,
+    message: 'response too large',
+  }))
+  await examine(id)
+  const stored = await till.payment(id)
+  expect(stored).toMatchObject({ state: 'settled', txHash: transactionHash })
+  expect((await row(till.pool, 'payments', id)).block_hash).toBe(blockHash)
+  expect(stored.signedReceipt).toContain(transactionHash)
+})
