@@ -1,4 +1,6 @@
 /** Reads the receipts of transactions from a chain node. */
+
+import { LRUCache } from 'lru-cache'
 import type { Hex } from 'viem'
 import { z } from 'zod'
 import { hex, quantity, read } from './chain.ts'
@@ -37,11 +39,26 @@ export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | 
 const STRANGERS_AT_ONCE = 25
 
 /**
+ * Holds the receipts that the node has recently sent too slowly. For some minutes, the service does not ask for them
+ * again. Otherwise each poll of the chain would wait for them, and settle nothing meanwhile.
+ */
+const slow = new LRUCache<Hex, true>({ max: 10_000, ttl: 10 * 60_000 })
+
+/**
+ * Limits how many milliseconds one read waits for receipts of other senders' transactions that the node sends slowly.
+ * The read then leaves out the receipts that it has not read yet.
+ */
+const SLOW_MS = 8_000
+
+/**
  * Returns the transaction receipts in the order of `hashes`, with `null` for a hash without a receipt. Reads each
  * transaction receipt only once.
  */
 export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(Receipt | null)[]> {
-  const receipts = await readEach(rpc, hashes, Number.POSITIVE_INFINITY)
+  const receipts = await readEach(rpc, hashes, {
+    atOnce: Number.POSITIVE_INFINITY,
+    areStrangers: false,
+  })
   return receipts.map((receipt) => {
     if (receipt instanceof RpcTrouble) throw receipt
     return receipt
@@ -50,13 +67,13 @@ export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(R
 
 /**
  * Returns the receipts of transactions that anybody may have sent, in the order of `hashes`. Returns `undefined` for a
- * receipt that the node has but cannot send because of its response size limit.
+ * receipt that the node has but cannot send, because the receipt is too large or takes too long.
  */
 export async function readStrangersReceipts(
   rpc: Rpc,
   hashes: readonly Hex[],
 ): Promise<(Receipt | null | undefined)[]> {
-  const receipts = await readEach(rpc, hashes, STRANGERS_AT_ONCE)
+  const receipts = await readEach(rpc, hashes, { atOnce: STRANGERS_AT_ONCE, areStrangers: true })
   return receipts.map((receipt) => (receipt instanceof RpcTrouble ? undefined : receipt))
 }
 
@@ -75,33 +92,45 @@ const LIMITED_CODES = [429, -32005]
 async function readEach(
   rpc: Rpc,
   hashes: readonly Hex[],
-  atOnce: number,
+  { atOnce, areStrangers }: { atOnce: number; areStrangers: boolean },
 ): Promise<(Receipt | null | RpcTrouble)[]> {
+  const startMs = performance.now()
   const found = new Map<Hex, Receipt | null | RpcTrouble>()
-  let pending = [...new Set(hashes)]
+  const isSlow = (hash: Hex) => areStrangers && slow.has(hash)
+  let pending = [...new Set(hashes)].filter((hash) => !isSlow(hash))
   let size = Math.min(atOnce, pending.length)
   while (pending.length > 0) {
     const some = pending.slice(0, size)
-    const answers = await receiptAnswers(rpc, some)
+    const answers = await receiptAnswers(rpc, some, areStrangers)
     const unsent: Hex[] = []
     for (const [n, hash] of some.entries()) {
       const answer = answers[n]!
       if (answer instanceof RpcTrouble && some.length > 1) unsent.push(hash)
       else found.set(hash, answer)
     }
-    if (unsent.length === some.length) size = Math.ceil(some.length / 4)
     pending = [...unsent, ...pending.slice(some.length)]
+    const isLate = answers.some((answer) => answer instanceof RpcTimeout)
+    if (areStrangers && isLate) {
+      size = 1
+      if (performance.now() - startMs > SLOW_MS) break
+    } else if (unsent.length === some.length) size = Math.ceil(some.length / 4)
   }
-  return hashes.map((hash) => found.get(hash)!)
+  const unread = new RpcTimeout('the receipt was not read')
+  return hashes.map((hash) => {
+    const receipt = found.get(hash)
+    return receipt === undefined ? unread : receipt
+  })
 }
 
 /**
  * Sends one request for receipts. @returns a receipt, or an error for each receipt that the node does not send. @throws
- * {RpcTrouble} if the node is down, or limits the rate of requests, or sends even a single receipt too slowly.
+ * {RpcTrouble} if the node is down, or limits the rate of requests, or sends a single receipt of this service too
+ * slowly.
  */
 async function receiptAnswers(
   rpc: Rpc,
   hashes: readonly Hex[],
+  areStrangers: boolean,
 ): Promise<(Receipt | null | RpcTrouble)[]> {
   let answers: RpcAnswer[]
   try {
@@ -110,6 +139,12 @@ async function receiptAnswers(
     )
   } catch (error) {
     if (error instanceof RpcTimeout && hashes.length > 1) return hashes.map(() => error)
+    if (error instanceof RpcTimeout && areStrangers) {
+      // A node that is down does not respond to this call either, and the call throws.
+      await rpc.call('eth_chainId', [])
+      slow.set(hashes[0]!, true)
+      return [error]
+    }
     // HTTP 413 means that the response is too large for the node, or for a proxy in front of the node.
     if (error instanceof RpcTrouble && error.message.endsWith('HTTP 413')) {
       return hashes.map(() => error)

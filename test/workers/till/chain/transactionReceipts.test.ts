@@ -76,19 +76,49 @@ describe('if a chain node limits the size of a response, the service reads the r
       },
     }
     expect(hashesOf(await readStrangersReceipts(slow, hashes(9)))).toEqual(hashes(9))
+    expect(requests).toEqual(Array.from({ length: 9 }, () => 1))
+    requests.length = 0
+    expect(hashesOf(await readReceipts(slow, hashes(9)))).toEqual(hashes(9))
     expect(requests).toEqual([3, 3, 3])
   })
 
-  test('if the node needs too long for a single receipt, the whole read fails, because the node could also be unreachable', async () => {
+  /** Creates a node that sends one receipt too slowly. The node responds to other calls only if it is `up`. */
+  function nodeSlowAt(hash: Hex, { up }: { up: boolean }) {
     const node = nodeWith(1_000, () => 1)
-    const slow: Rpc = {
-      ...node.rpc,
-      batch: async (calls) => {
-        if (calls.some(({ params }) => params[0] === hashOf(5))) throw new RpcTimeout('timed out')
+    const asked: number[] = []
+    const rpc: Rpc = {
+      async call() {
+        if (!up) throw new RpcTimeout('timed out')
+        return '0x1'
+      },
+      async batch(calls) {
+        asked.push(calls.length)
+        if (calls.some(({ params }) => params[0] === hash)) throw new RpcTimeout('timed out')
         return node.rpc.batch(calls)
       },
     }
-    await expect(readStrangersReceipts(slow, hashes(9))).rejects.toThrow('timed out')
+    return { rpc, asked }
+  }
+
+  test('if a node that is up needs too long for one receipt, the other receipts are read, and the slow receipt is not asked for again', async () => {
+    const hash = hashOf(0x5105)
+    const all = [...hashes(4), hash]
+    const { rpc, asked } = nodeSlowAt(hash, { up: true })
+    for (const requests of [[5, 1, 1, 1, 1, 1], [4]]) {
+      asked.length = 0
+      expect(hashesOf(await readStrangersReceipts(rpc, all))).toEqual([...hashes(4), undefined])
+      expect(asked).toEqual(requests)
+    }
+  })
+
+  test('if the node needs too long for a single receipt and for another call, the whole read fails', async () => {
+    const { rpc } = nodeSlowAt(hashOf(5), { up: false })
+    await expect(readStrangersReceipts(rpc, hashes(9))).rejects.toThrow('timed out')
+  })
+
+  test('if the node needs too long for a single receipt of this service, the whole read fails', async () => {
+    const { rpc } = nodeSlowAt(hashOf(5), { up: true })
+    await expect(readReceipts(rpc, hashes(9))).rejects.toThrow('timed out')
   })
 
   test('if the node refuses one receipt, the other receipts of the list are still read, whatever the error and the position of the receipt are', async () => {

@@ -99,3 +99,20 @@ test('a payment whose receipt the chain node cannot send is proved by its events
     async () => (await buyer.purchase(body.purchaseId)).payment?.final,
   )
 })
+
+test('a receipt that the chain node sends too slowly stops no payment of another purse', async () => {
+  const buyer = await buyerWithMandate()
+  const { settle } = seller
+  const slow = new Set<Hex>()
+  proxy.delays.set('eth_getTransactionReceipt', ([hash]) => (slow.has(hash) ? 6_000 : 0))
+  seller.settle = async (payment) => {
+    const hash = await settle(payment)
+    slow.add(hash)
+    return hash
+  }
+  const { body } = await buyer.pay(seller.url)
+  expect(slow.size).toBe(1)
+  seller.settle = settle
+  await payAnew()
+  await buyer.settled(body.purchaseId, 'spent')
+})
