@@ -3,6 +3,7 @@
  * returns each error of the RPC node as a value.
  */
 import { z } from 'zod'
+import { BodyTooLarge, readJson, UNREAD } from './rpcBody.ts'
 
 /**
  * Reports that the RPC node is down, slow or rate-limited, or that its reply is malformed. A fault of the RPC node says
@@ -136,18 +137,20 @@ async function request(
   try {
     const response = await fetch(url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', 'accept-encoding': 'gzip' },
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
+      ...UNREAD,
       // This option prevents Bun from sending loopback requests through HTTP_PROXY.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))
     if (!response.ok) throw new RpcTrouble(`HTTP ${response.status}`)
-    body = await response.json()
+    body = await readJson(response)
   } catch (error) {
     if (error instanceof RpcTrouble) throw error
+    if (error instanceof BodyTooLarge) throw new RpcTrouble('the answer is too large: HTTP 413')
     // The error leaves out the cause of the network failure, because the cause may contain the URL with an API key.
     throw error instanceof Error && error.name === 'TimeoutError'
       ? new RpcTimeout('timed out')

@@ -145,7 +145,8 @@ async function receiptAnswers(
       slow.set(hashes[0]!, true)
       return [error]
     }
-    // HTTP 413 means that the response is too large for the node, or for a proxy in front of the node.
+    // HTTP 413 means that the response is too large for the node, for a proxy in front of the node, or for this
+    // service.
     if (error instanceof RpcTrouble && error.message.endsWith('HTTP 413')) {
       return hashes.map(() => error)
     }

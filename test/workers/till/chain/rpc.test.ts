@@ -1,5 +1,6 @@
 /** Tests how the RPC client reads correct and faulty responses of a chain node. */
 import { expect, test } from 'bun:test'
+import { gzipSync } from 'node:zlib'
 import { serve } from 'bun'
 import { findAuthorizationEvent, sendRaw } from '../../../../workers/till/chain/chain.ts'
 import { refreshHead } from '../../../../workers/till/chain/chainView.ts'
@@ -171,4 +172,42 @@ test('a lower block does not replace the stored newest block of the chain, but a
   newest = block(7, '0x77')
   await refreshHead(view)
   expect(view.head?.hash).toBe('0x77')
+})
+
+test('a response above 64 MiB ends the request early, whether it is plain or compressed', async () => {
+  const MIB = 1024 * 1024
+  const part = new Uint8Array(MIB).fill(0x20)
+  let sent = 0
+  const endless = () =>
+    new Response(
+      new ReadableStream({
+        async pull(controller) {
+          // The pause lets the client end the request.
+          await Bun.sleep(0)
+          controller.enqueue(part)
+          if (++sent === 1_000) controller.close()
+        },
+      }),
+    )
+  const bomb = () =>
+    new Response(gzipSync(Buffer.alloc(400 * MIB, 0x20)), {
+      headers: { 'content-encoding': 'gzip' },
+    })
+  for (const answer of [endless, bomb]) {
+    using large = node(answer)
+    const error = await large.rpc.call('eth_chainId', []).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(RpcTrouble)
+    expect((error as Error).message).toEndWith('HTTP 413')
+  }
+  expect(sent).toBeWithin(64, 500)
+})
+
+test('a compressed response of a chain node is read', async () => {
+  using zipped = node((messages) => {
+    const [answer] = results(messages, () => '0x1')
+    return new Response(gzipSync(JSON.stringify(answer)), {
+      headers: { 'content-encoding': 'gzip' },
+    })
+  })
+  expect(await zipped.rpc.call('eth_chainId', [])).toBe('0x1')
 })
