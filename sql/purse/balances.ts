@@ -20,25 +20,34 @@ const IDLE_AGE = '10 seconds'
  */
 const RETIRED_AGE = '1 hour'
 
-/** Returns the purse addresses with an outdated balance, in the order of their last reading. */
+/**
+ * Returns the purse addresses with an outdated balance, in the order of their last reading. Busy addresses take turns
+ * with the others. Otherwise many idle purses would delay the balance of a purse that pays or waits for its first money.
+ */
 export async function findStaleBalances(db: Queryable, limit: number): Promise<Address[]> {
   const { rows } = await db.query<{ address: Address }>({
     name: 'find-stale-balances',
-    text: `select address, balance_at from purses p
-           where p.balance_at is null or p.balance_at < clock_timestamp() - interval '${IDLE_AGE}'
-             or (balance_at < clock_timestamp() - interval '${BUSY_AGE}'
-               and ((balance_atomic = 0 and created_at > clock_timestamp() - interval '1 hour') or exists (
-                 select from purchases u where u.project_id = p.project_id and u.money = 'open' and ${isHere('u')})))
-           union all
-           select address, balance_at from purse_keys k
-           where retired_at is not null and (balance_at is null
-             or balance_at < clock_timestamp() - interval '${RETIRED_AGE}'
-             or balance_at < clock_timestamp() - interval '${IDLE_AGE}'
-               and exists (select from projects j where j.id = k.project_id and j.deleted_at is not null)
-             or balance_at < clock_timestamp() - interval '${BUSY_AGE}'
-               and (retired_at > clock_timestamp() - interval '1 day' or exists (
-                 select from purchases u where u.project_id = k.project_id and u.money = 'open' and u.payer = k.address and ${isHere('u')})))
-           order by balance_at nulls first limit $1`,
+    text: `with paying as materialized (
+             select distinct u.project_id, u.payer from purchases u where u.money = 'open' and ${isHere('u')}
+           ), known as (
+             select p.address, p.balance_at, interval '${IDLE_AGE}' as age,
+               p.balance_at is null
+                 or (p.balance_atomic = 0 and p.created_at > clock_timestamp() - interval '1 hour')
+                 or p.project_id in (select project_id from paying) as is_busy
+             from purses p
+             union all
+             select k.address, k.balance_at, case when j.deleted_at is null then interval '${RETIRED_AGE}' else interval '${IDLE_AGE}' end,
+               k.balance_at is null or k.retired_at > clock_timestamp() - interval '1 day'
+                 or k.address in (select payer from paying)
+             from purse_keys k join projects j on j.id = k.project_id
+             where k.retired_at is not null
+           ), ranked as (
+             select address, balance_at, row_number() over (partition by is_busy order by balance_at nulls first) as place
+             from known
+             where balance_at is null
+               or balance_at < clock_timestamp() - case when is_busy then interval '${BUSY_AGE}' else age end
+           )
+           select address from ranked order by place, balance_at nulls first limit $1`,
     values: [limit],
   })
   return rows.map(({ address }) => address)

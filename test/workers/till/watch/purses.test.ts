@@ -629,3 +629,24 @@ test('of several purses (wallets), the one whose balance was read longest ago is
     expect<string[]>(await findStaleBalances(pool, limit)).toEqual(order.slice(0, limit))
   }
 })
+
+test('many idle purses (wallets) of others do not delay the balance of a purse with an open payment, nor the other way round', async () => {
+  const idle = await Promise.all(Array.from({ length: 60 }, () => newPurse(pool, keyring)))
+  const busy = await Promise.all(Array.from({ length: 60 }, () => newPurse(pool, keyring)))
+  for (const one of busy) await one.reserve([await one.wanted(PRICE)])
+  const age = (purses: typeof idle, seconds: number) =>
+    pool.query(
+      `update purses set created_at = now() - interval '1 day', balance_at = now() - make_interval(secs => $2)
+       where project_id = any ($1)`,
+      [purses.map(({ projectId }) => projectId), seconds],
+    )
+  const readOf = async (purses: typeof idle) => {
+    const found = await Promise.all(purses.map(({ projectId }) => findPurse(pool, projectId)))
+    return found.filter((one) => one!.balanceBlock === HEAD.number).length
+  }
+  await age([purse], 0)
+  await age(idle, 3_600)
+  await age(busy, 5)
+  await look()
+  expect([await readOf(idle), await readOf(busy)]).toEqual([25, 25])
+})
