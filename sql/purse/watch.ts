@@ -296,7 +296,7 @@ export async function recordFinalSpent(db: Queryable, ids: readonly string[]): P
 
 /**
  * Gives the amount of an unsettled payment back to the mandates, in the hour of its reservation. The caller must have
- * checked, in the state of a final block, that no later block can settle the payment.
+ * checked, after a final block past the expiry, that no later block can settle the payment.
  */
 export function recordReleased(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {

@@ -132,7 +132,7 @@ export function startHandChain(pool: Pool): HandChain {
   const heightOf = (place: string | { blockHash: Hex }) =>
     typeof place === 'string'
       ? BigInt(place)
-      : [...hand.blocks.values()].find(({ hash }) => hash === place.blockHash)!.number
+      : [...hand.blocks.values(), chain.head].find(({ hash }) => hash === place.blockHash)!.number
   const callOf = (data: Hex, place: string | { blockHash: Hex }) => {
     const nonce: Hex = `0x${data.slice(-64)}`
     const balance = hand.balances.get(`0x${data.slice(-40)}`) ?? 0n
@@ -175,5 +175,6 @@ export function startHandChain(pool: Pool): HandChain {
     limits: NO_SETTLEMENT_LIMITS,
   })
   const known = { network: USDC_NETWORKS['base-sepolia'], head: blockAt(10n) }
-  return { ...hand, chain: Object.assign(view, known) }
+  const chain: KnownChain = Object.assign(view, known)
+  return { ...hand, chain }
 }

@@ -1,9 +1,9 @@
 /**
  * Follows on the chain the payments that purses (wallets of projects) have signed. The money of an unused payment
  * returns to its purse only after a proof that the payment can no longer be used. The proof is a final block with a
- * time after `validBefore` in which the nonce of the authorization is unused. Block times only grow and a final block
- * never changes, so no later block can accept the authorization. Neither the clock of this service nor a statement of
- * the seller proves this.
+ * time after `validBefore`, and the unused nonce of the authorization in this block or a later one. Block times only
+ * grow and a final block never changes, so no later block can accept the authorization. Neither the clock of this
+ * service nor a statement of the seller proves this.
  */
 import type { Hex } from 'viem'
 import type { Pool } from '../../../sql/db.ts'
@@ -120,8 +120,7 @@ async function tendOpen(
   const used: Signed[] = []
   await eachStep([
     async () => {
-      const over = open.filter(isOver)
-      used.push(...(await releaseUnused(chain, over, final?.hash ?? '0x')))
+      if (final !== null) used.push(...(await releaseUnused(chain, open.filter(isOver), final)))
     },
     async () => {
       const live = open.filter((one) => !isOver(one))
@@ -132,23 +131,27 @@ async function tendOpen(
 }
 
 /**
- * Releases the money of expired payments that are unused in the state of a final block. @returns the payments that are
- * used in this state.
+ * Releases the money of expired payments that are unused in the state of the newest block. A used nonce stays used, so
+ * these payments are unused in the final block too. The service does not ask for the state of the final block itself,
+ * because full nodes keep the state of only 128 blocks. The hash of the block excludes the state of an earlier block, as
+ * a node that lags behind could send it.
+ * @returns the payments that are used in this state.
  */
 async function releaseUnused(
   chain: KnownChain,
   over: readonly Open[],
-  blockHash: Hex,
+  final: Block,
 ): Promise<Open[]> {
-  const atFinal = await areUsed(
+  const { hash: blockHash } = final.number > chain.head.number ? final : chain.head
+  const isUsed = await areUsed(
     chain.rpc,
     over.map(({ transfer }) => transfer),
     { blockHash },
   )
   for (const [n, { id }] of over.entries()) {
-    if (!atFinal[n]) await recordReleased(chain.pool, id)
+    if (!isUsed[n]) await recordReleased(chain.pool, id)
   }
-  return over.filter((_, n) => atFinal[n])
+  return over.filter((_, n) => isUsed[n])
 }
 
 /** Returns those payments whose authorizations are used or cancelled at the newest block. */
