@@ -71,6 +71,20 @@ describe('the settler (the worker that settles payments) sends each payment once
     expect((await till.payment(id)).txHash).toBe(txHash)
   })
 
+  test.each(['eth_call', 'eth_sendRawTransaction'])(
+    'a payment waits for another attempt if the node answers %s with an error that PostgreSQL cannot store',
+    async (method) => {
+      const id = await till.claim(await pay())
+      const message = `the limit\0 of ${'a long plan '.repeat(100_000)}`
+      till.proxy.errors.set(method, () => ({ code: -32_000, message }))
+      await run(id)
+      till.proxy.errors.clear()
+      expect(await stateOf(id)).toBe('verified')
+      await run(id)
+      expect((await till.payment(id)).txHash).not.toBeNull()
+    },
+  )
+
   test('the settler sends a payment from a gas wallet whose balance it has not read yet', async () => {
     const before = await sent()
     const id = await till.claim(await pay())
