@@ -199,6 +199,11 @@ const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
       line.namesCode || saysUse(line.text) || saysValidity(line.lower) || saysNotAsked(line.lower),
   ) || isLoneNumber(lines)
 
+/** Matches a sentence that asks the reader to give a code to friends, as in `Share your invite code with friends`. */
+const REFERRAL =
+  /(?<!\p{L})(?:(?:share|give|send|forward|tell|invite|refer)[^.!?]{0,60} (?:friends?|colleagues?|contacts|others)|(?:each|every) friend|earn (?:rewards?|credits?|points?|money|cash|[$€£]))(?!\p{L})/iu
+const INVITATION = /invit\p{L}* codes?(?!\p{L})/iu
+
 /**
  * Returns the candidates for one-time codes in a mail, with the evidence about each candidate. The list is empty if the
  * mail cannot contain a one-time code.
@@ -217,12 +222,13 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
   if (carried.size === 0 && !mayHaveCode(lines)) return []
   const tokens = tokensInLinks(whole.map((text) => text.slice(0, CODE_SCAN_CHARS)))
   const shared = evidenceOfMail(head, lines)
+  const isReferral = lines.some(({ text: line }) => REFERRAL.test(line))
   const isAnnounced = head.has('certain')
   const judged: Judged[] = []
   for (const [part, own] of parts) {
     let looked = 0
     for (const [at, { text: line }] of own.entries()) {
-      if (!MAY_HOLD.test(line)) continue
+      if (!MAY_HOLD.test(line) || (isReferral && INVITATION.test(line))) continue
       // The function skips lists of codes in a mail that names no purpose of a code, because such a mail often lists
       // commit hashes.
       const listed = shared.includes(NO_PURPOSE)
@@ -321,7 +327,7 @@ function withCompany(
 const ANNOUNCED = /^(?:(?:left|above):certain|above:use|use:)/
 
 /** Matches the name of a product with a digit between its words. */
-const NAME = /^[A-Z][a-z]{2,}\d{1,2}[A-Z]?[a-z]{2,}$/
+const NAME = /^[A-Z][a-z]{2,}\d{1,2}(?:[A-Z]?[a-z]{2,}|[A-Z]{2,})$/
 
 /** Adds the evidence that a candidate (a possible code) stands in large or bold text of the HTML. */
 function withEmphasis(judged: Judged[], shown: string | null): Judged[] {

@@ -7,7 +7,7 @@ import { type Candidate, standsAlone } from './codeShapes.ts'
  * link, as in `Activation code: q7Lw2ZrT9xKcM4vB8nYsE1hJdP6gUf`.
  */
 const TOKEN_IN_URL = /[=/]([A-Za-z\d]{11,64})(?![\w%-])/g
-const SHOWN_TOKEN = /(?<![\w-])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,64}(?![\w-])/g
+const SHOWN_TOKEN = /(?<![\w=/&%-])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{11,64}(?![\w-])/g
 
 /** Returns the long random parts of the URLs in texts. The caller must limit the length of the texts. */
 export const tokensInLinks = (texts: readonly string[]): ReadonlySet<string> =>

@@ -88,7 +88,7 @@ export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toL
  * and `Review weak passwords`. The pattern `EVENT_OR_GIFT` in linkPhrases.ts matches further things.
  */
 const THINGS =
-  /(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling|beställning|bestilling|tilaukse|tilaus(?!\p{L})|zamówieni|objednávk|narudžb|naročil|rendelés|comand[aă]|παραγγελ|sipariş|заказ|замовлен|поръчк|注文|支払|订单|訂單|付款|주문|결제|הזמנ|đơn hàng|pe(?:me)?sanan|pembayaran|pembelian|thanh toán|płatnoś|platb|fizetés|plăț|plať|πληρωμ|ödeme|оплат|платеж|платіж|плащан|плаќањ|plaćanj|plačil|การชำระ|भुगतान|পেমেন্ট|תשלום|الدفع|پرداخت|คำสั่งซื้อ/u
+  /reactivat\p{L}{1,4} (?:(?:the|your|my) )?(?:subscription|membership|plan)|(?<!\p{L})(?:(?<!in )orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling|beställning|bestilling|tilaukse|tilaus(?!\p{L})|zamówieni|objednávk|narudžb|naročil|rendelés|comand[aă]|παραγγελ|sipariş|заказ|замовлен|поръчк|注文|支払|订单|訂單|付款|주문|결제|הזמנ|đơn hàng|pe(?:me)?sanan|pembayaran|pembelian|thanh toán|płatnoś|platb|fizetés|plăț|plať|πληρωμ|ödeme|оплат|платеж|платіж|плащан|плаќањ|plaćanj|plačil|การชำระ|भुगतान|পেমেন্ট|תשלום|الدفع|پرداخت|คำสั่งซื้อ/u
 
 /**
  * Matches characters without a width. Some words in Indian and Arabic scripts occur both with and without such

@@ -153,7 +153,7 @@ function purposeOf(
   const isIconOrHome =
     !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
   const near =
-    hasNoWords && !isIconOrHome
+    hasNoWords && byText === undefined && !isIconOrHome
       ? (purposeOfSentences(context()) ?? (unsubscribes(after) ? 'unsubscribe' : undefined))
       : undefined
   if (near === 'unsubscribe' || near === 'other') return near

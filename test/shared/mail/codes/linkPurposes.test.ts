@@ -387,3 +387,19 @@ test('a Yiddish sentence beside a plain link offers to end mail', () => {
   const text = 'זיך אומאבאנירן, זייט אזוי גוט באזוכט https://a.example/wiki/Special:Signup.'
   expect(purposeOf('', { text })).toEqual(['unsubscribe'])
 })
+
+test('the words of a link count more than a sentence before it about a stranger', () => {
+  const href = 'https://a.example/reset-password?token=Vq8Lk2RzX0mPwT5yHdCn3JsB'
+  const html = `<p>If this wasn't you, act now:<br><a href="${href}">Click here to reset your password</a></p>`
+  expect(findLinks({ subject: 'New login', text: '', html })).toMatchObject([
+    { purpose: 'reset', sensitive: true },
+  ])
+})
+
+test('a link that pays for a subscription again verifies nothing', () => {
+  const text =
+    'To reactivate the subscription now, pay here: https://a.example/order-pay/20418/?key=wc_order_8hQ2mZk1VbLx0'
+  expect(findLinks({ subject: 'Automatic payment failed', text, html: null })).toMatchObject([
+    { purpose: 'other' },
+  ])
+})

@@ -370,4 +370,23 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['Sign in', 'Your verification code: wmzk-trfd', ['wmzk-trfd']],
   ['Your code', 'Enter the code to confirm:\n\nabdom-ixare', ['abdom-ixare']],
   ['News', 'Read more about codes:\n\nblack-white', []],
+  ['One time password.', 'Dear User, your one time password is 569013', ['569013']],
+  ['Log in', 'Your two factor code: 448120', ['448120']],
+  ['Sign in', 'Here is your single use code: 907714', ['907714']],
+  ['[Relay4API] Email verification code', 'Relay4API\nYour code is:\n574912', ['574912']],
+  // A reader types the code of an invitation. A code that a reader gives to friends is no one-time code.
+  [
+    'Welcome to the beta',
+    'Your invite code is: BETA-9F3KQ7\nEnter your invite code',
+    ['BETA-9F3KQ7'],
+  ],
+  ['Earn rewards', 'Your invitation code: ADA-2026. Share it with friends and earn rewards.', []],
+  ['Invite a friend', 'Give your invite code KX7P2M to a friend.', []],
+  ['Sent', 'Track & trace code:\n3SMOSE4817260', []],
+  // A URL without its scheme shows the token of a link, and no code.
+  [
+    'Your login link',
+    'Sign in, or copy this URL:\napp.example/auth?token=fff137f5cb300d5bb90275b5199f\nhttps://app.example/auth?token=fff137f5cb300d5bb90275b5199f',
+    [],
+  ],
 ]
