@@ -1,4 +1,4 @@
-/** Tests the words for a one-time code in 97 languages (test/fixtures/codes/codeLabels.txt). */
+/** Tests the words for a one-time code in 98 languages (test/fixtures/codes/codeLabels.txt). */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { labelsOf } from '../../../../shared/mail/codes/codeWords.ts'
