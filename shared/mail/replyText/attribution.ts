@@ -5,6 +5,7 @@
  */
 
 import { isDeviceLine } from './device.ts'
+import { headerKind } from './headers.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
 
@@ -156,6 +157,7 @@ export function attributionEndingAt(
   const splitByBlanks = SPLIT_VERB.test(last)
   if (last.startsWith('>') && !splitByBlanks) return undefined
   if (!/[:：\u2024\-*_]$/.test(last) && following === 'other') return undefined
+  if (headerKind(last) !== undefined) return undefined
   let joined = splitByBlanks ? last.slice(1).trim() : last
   const first = Math.max(from, end + 1 - MAX_ATTRIBUTION_LINES)
   let best: number | undefined
@@ -170,7 +172,7 @@ export function attributionEndingAt(
     if (splitByBlanks && start === end) continue
     const [head = '', address] = joined.split('<', 2)
     const complete = address === undefined || !head.includes('>')
-    const dated = isDated(view) && (start === end || !namesAuthor(last) || isDateLine(view))
+    const dated = isDated(view) && (start === end || !namesAuthor(last) || announces(view))
     if (best !== undefined && !dated) continue
     if (!isAttribution(joined, following)) continue
     if (dated) return attributionAt(views, start, first)
@@ -193,14 +195,25 @@ const namesAuthor = (view: string): boolean =>
  */
 const isDateLine = (view: string): boolean => {
   const others = view.replaceAll(FULL_DATES, '')
-  const hasDate = others !== view && (TIME.test(others) || /^\p{Nd}/u.test(view))
-  return hasDate || /[,،、，]$/.test(view) || LEADS.test(view)
+  return others !== view && (TIME.test(others) || /^\p{Nd}/u.test(view))
 }
+
+/**
+ * Tells whether a line may stand above the name in a wrapped attribution. A sentence such as `Am Montag um 10 Uhr
+ * passt` also begins with a lead word, but does not end with its date.
+ */
+const announces = (view: string): boolean =>
+  isDateLine(view) ||
+  /[,،、，]$/.test(view) ||
+  (LEADS.test(view) && /(?:\p{Nd}|[AP]M|Uhr|\.)$/iu.test(view))
+
+/** Tells whether a line begins with a word and holds a whole date, so that it continues no line above. */
+const isWhole = (view: string): boolean => /^\p{L}/u.test(view) && isDateLine(view)
 
 /** Finds the first line of an attribution that is wrapped over several lines: `On Wed, Oct 8,` and `2014 at …`. */
 function attributionAt(views: readonly string[], start: number, first: number) {
   let top = start
-  while (top > first && READS_ON.test(views[top]!)) {
+  while (top > first && READS_ON.test(views[top]!) && !isWhole(views[top]!)) {
     const above = views[top - 1]!
     if (above === '' || above.length > 80 || above.startsWith('>') || endsSentence(above)) break
     if (!LEAD_IN.test(above) && !EMAIL.test(above)) break

@@ -94,7 +94,9 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
  * attribution. The result undefined means that the mail does not end within an attribution.
  */
 export function beforeCutOff(views: readonly string[], index: number): string | undefined {
-  if (views.length - index > MAX_CUT_LINES || views[index]!.startsWith('>')) return undefined
+  if (views.length - index > MAX_CUT_LINES) return undefined
+  // A quote below the lines shows that the attribution is whole.
+  if (views.slice(index).some((view) => view.startsWith('>'))) return undefined
   const text = views.slice(index).join('\n').trimEnd().replaceAll('\n', ' ')
   if (text.length > MAX_MARKER_LENGTH || views.includes('', index)) return undefined
   if (TITLE.test(text) && isOriginalTitle(trimDecoration(text))) return ''
