@@ -120,7 +120,13 @@ const hostOf = (href: string): string => /^https?:\/\/([^/?#]*)/i.exec(href)?.[1
 
 /** Tells whether a link shows no words about its purpose, but a picture, an address, or `Click here`. */
 const isBare = ({ href, text }: Found): boolean =>
-  text === '' || isVague(text) || text.includes(hostOf(href))
+  text === '' ||
+  isVague(text) ||
+  (text.includes(hostOf(href)) && purposeOfText(besideHost(text, hostOf(href))) === undefined)
+
+/** Returns the words of a link's text beside the name of its host, as in `Sign in to shop.example`. */
+const besideHost = (text: string, host: string): string =>
+  text.replaceAll(/\S+/g, (word) => (word.includes(host) ? '' : word))
 
 /**
  * Matches the hosts of app stores and of shared files. A link to an app or a file neither confirms anything nor
@@ -139,9 +145,8 @@ function purposeOf(
 ): LinkPurpose | null {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = urlParts(href)
   if (STORES_AND_FILES.test(host)) return 'other'
-  // If a link shows its own URL as its text, this text tells no purpose, and only the words in the path of the URL
-  // count.
-  const byText = text.includes(host) ? undefined : purposeOfText(text)
+  // If a link shows its own URL as its text, this URL tells no purpose, and only the words in its path count.
+  const byText = purposeOfText(text.includes(host) ? besideHost(text, host) : text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)
   const byPath = mayVerify && announced === 'verify' ? 'verify' : purpose
   if (byText === 'unsubscribe' || byText === 'other') return byText

@@ -403,3 +403,9 @@ test('a link that pays for a subscription again verifies nothing', () => {
     { purpose: 'other' },
   ])
 })
+
+test('the words of a link tell its purpose, even if they name the host of the link', () => {
+  const href = `https://shop.example/auth/verify?token=${TOKEN}`
+  expect(purposeOf(`<a href="${href}">Sign in to shop.example →</a>`)).toEqual(['sign-in'])
+  expect(purposeOf(`<a href="${href}">${href}</a>`)).toEqual(['verify'])
+})
