@@ -4,7 +4,7 @@
  */
 import { RETENTION_CLASSES, RETENTION_NAMES, type RetentionClass } from '../../shared/retention.ts'
 import { ORGANIZATION } from '../account/audit.ts'
-import { daysOf, isExpired, retentionJoins } from '../account/projects/retention.ts'
+import { daysOf, isExpired, RETENTION_DAY, retentionJoins } from '../account/projects/retention.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { expireEvents, overBefore } from '../mail/calendar/expireEvents.ts'
 import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages/expireMail.ts'
@@ -128,7 +128,7 @@ const NEXT_DUE = `
       union all (select id, row, deleted_at is null from projects where row > $1::bigint order by row limit $2)) page
   ), timed as (
     select p.id, p.row, p.is_live, ${RETENTION_NAMES.map(
-      (name) => `clock_timestamp() - ${daysOf(name)} * interval '1 day' as ${column(name)}`,
+      (name) => `clock_timestamp() - ${daysOf(name)} * ${RETENTION_DAY} as ${column(name)}`,
     ).join(', ')}
     from p ${retentionJoins('p.id')}
   )

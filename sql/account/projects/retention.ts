@@ -28,11 +28,17 @@ export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(
 ).join(', ')})`
 
 /**
+ * Holds a retention day in SQL. The SQL counts 24 hours, because an interval of one day has only 23 hours when clocks
+ * go forward in the time zone of the database.
+ */
+export const RETENTION_DAY = "interval '24 hours'"
+
+/**
  * Writes an SQL expression for the interval for which the service keeps the rows of a retention class. Null means for
  * ever. The parameter `project` is an SQL expression for the project.
  */
 export const lifetimeOf = (name: RetentionClass, project: string): string =>
-  `(select ${daysOf(name)} * interval '1 day' from (select 1) one ${retentionJoins(project)})`
+  `(select ${daysOf(name)} * ${RETENTION_DAY} from (select 1) one ${retentionJoins(project)})`
 
 /**
  * Writes an SQL condition for the expired rows of a retention class in project $1. An expired row is older than the
