@@ -14,7 +14,7 @@ const LATE = '2 hours'
  * service keeps the rows of minutes longer than SPLIT. The SQL must not use `clock_timestamp()`, because a new hour
  * could begin during the statement. The statement would then count a part of an hour twice or not at all.
  */
-const SPLIT = "date_trunc('hour', statement_timestamp() - interval '1 day')"
+const SPLIT = "date_trunc('hour', statement_timestamp() - interval '24 hours', 'UTC')"
 
 const SUMS = `sum(mail_in)::int as mail_in, sum(mail_out)::int as mail_out, sum(payments)::int as payments,
   sum(paid_atomic) as paid_atomic, sum(webhooks_ok)::int as webhooks_ok, sum(webhooks_failed)::int as webhooks_failed`
@@ -27,8 +27,8 @@ export async function recordHours(db: Queryable): Promise<void> {
   await db.query(
     `insert into statistics_hours
        (hour, mail_in, mail_out, payments, paid_atomic, webhooks_ok, webhooks_failed)
-     select date_trunc('hour', minute) as hour, ${SUMS} from statistics_minutes
-     where minute < date_trunc('hour', statement_timestamp() - interval '${LATE}')
+     select date_trunc('hour', minute, 'UTC') as hour, ${SUMS} from statistics_minutes
+     where minute < date_trunc('hour', statement_timestamp() - interval '${LATE}', 'UTC')
        and minute >= coalesce((select max(hour) + interval '1 hour' from statistics_hours), '-infinity')
      group by 1 on conflict (hour) do nothing`,
   )

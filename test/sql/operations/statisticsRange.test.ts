@@ -1,5 +1,7 @@
 /** Tests counts over a day, a week and a month, which come from stored minutes and from the totals of hours. */
+
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createPool } from '../../../sql/db.ts'
 import {
   deleteStaleHours,
   readRange,
@@ -82,4 +84,23 @@ test('the hourly statistics are kept after the minute statistics are deleted, an
   await deleteStaleHours(pool)
   expect((await hours()).map(({ mail_in }) => mail_in)).not.toContain(7777)
   expect((await hours()).map(({ mail_in }) => mail_in)).toContain(5)
+})
+
+test('the hours of the statistics begin at whole hours of UTC, also if the time zone of the database has a half hour', async () => {
+  await using other = await createTestDatabase()
+  await other.pool.query(
+    `do $$ begin execute format('alter database %I set timezone = %L', current_database(), 'Asia/Kolkata'); end $$`,
+  )
+  const pool = createPool({ url: other.url, size: 1, name: 'test' })
+  try {
+    const hourMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 40 * HOUR_MS
+    const minute = new Date(hourMs + 15 * 60_000)
+    await pool.query(`insert into statistics_minutes values ($1, 1, 0, 0, 0, 0, 0, '{}')`, [minute])
+    await recordHours(pool)
+    const { parts } = await readRange(pool, { widthMs: HOUR_MS, parts: 48, offsetMs: 0 })
+    const counted = parts.filter(({ mailIn }) => mailIn > 0).map(({ at }) => at.getTime())
+    expect(counted).toEqual([hourMs])
+  } finally {
+    await pool.end()
+  }
 })
