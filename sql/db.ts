@@ -112,6 +112,12 @@ const ROLLED_BACK = new Set(['40P01', '40001'])
  */
 export const isDeadlock = (error: unknown): boolean => ROLLED_BACK.has(errorCode(error))
 
+/** Lists the SQLSTATE codes for a missing table, column or function. */
+const UNMIGRATED = new Set(['42P01', '42703', '42883'])
+
+/** Tells whether an error means that the schema of the database server is older than the code. */
+export const isUnmigrated = (error: unknown): boolean => UNMIGRATED.has(errorCode(error))
+
 /** Tells whether a transaction waited too long for a lock. */
 export const isLockTimeout = (error: unknown): boolean => errorCode(error) === '55P03'
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { createBatcher } from '../../shared/process/batcher.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
-import { isDeadlock, type Pool } from '../../sql/db.ts'
+import { isDeadlock, isUnmigrated, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
 import type { Searches } from './limits/searches.ts'
 
@@ -41,7 +41,8 @@ export const primaryReads = (primary: Server): Reads => ({
 
 /**
  * Runs reads on the replica while it is not too far behind the primary. If a read on the replica fails, the service
- * repeats it on the primary. The replica may be unreachable, or its replay may cancel a long read.
+ * repeats it on the primary. The replica may be unreachable, its replay may cancel a long read, or it may lack a
+ * migration that the primary already has.
  */
 export function replicaReads({
   primary,
@@ -110,7 +111,7 @@ export function replicaReads({
       try {
         return await read(replica)
       } catch (error) {
-        if (!isDatabaseUnavailable(error) && !isDeadlock(error)) throw error
+        if (!isDatabaseUnavailable(error) && !isDeadlock(error) && !isUnmigrated(error)) throw error
         return read(primary)
       }
     },

@@ -1,9 +1,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import { type Config, ConfigError, parseMasterKey } from '../../shared/config/config.ts'
-import { errorCode } from '../../shared/errorCode.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { Keyring, type MasterKey, masterKeyCheck } from '../../shared/vault/envelope.ts'
-import { createPool, type Queryable } from '../db.ts'
+import { createPool, isUnmigrated, type Queryable } from '../db.ts'
 import { keptKey } from './keptKey.ts'
 
 /** Names the file that holds the generated master key for development. */
@@ -42,15 +41,9 @@ export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   }
 }
 
-/**
- * Lists the SQLSTATE codes for a missing table or column. Such an error means that the database schema is older than
- * the code.
- */
-const UNMIGRATED = new Set(['42P01', '42703'])
-
 /** Tells whether an error means that the database is unavailable or not migrated. */
 export const isNotReady = (error: unknown): boolean =>
-  isDatabaseUnavailable(error) || UNMIGRATED.has(errorCode(error))
+  isDatabaseUnavailable(error) || isUnmigrated(error)
 
 /**
  * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the check takes
