@@ -1,11 +1,17 @@
 import pino from 'pino'
-import { BlobsAwayError, openObjectStore } from '../../shared/blobs/objectStore.ts'
+import {
+  BlobsAwayError,
+  type ObjectStore,
+  openObjectStore,
+} from '../../shared/blobs/objectStore.ts'
 import { ConfigError, parseConfig } from '../../shared/config/config.ts'
 import { BLOB_SECRET } from '../../shared/config/secrets.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { progressBar } from '../../shared/progressBar.ts'
 import { onDatabase } from '../command.ts'
+import type { Pool } from '../db.ts'
 import { type Direction, moveBlobs } from './moveBlobs.ts'
+import { buryIdleBlobs, countObjects, removeAllDeadBlobs } from './sweepBlobs.ts'
 
 const DIRECTIONS: readonly Direction[] = ['store', 'database']
 const BAR_STEPS = 1_000
@@ -41,6 +47,7 @@ async function move(direction: string | undefined): Promise<void> {
         `${tooLarge} ${stay} in the database, because the object store refuses objects of this size\n`,
       )
     }
+    if (to === 'database') await emptyStore(pool, store)
     if (lost === 0) return
     const are = lost === 1 ? 'content is' : 'contents are'
     process.stderr.write(
@@ -48,6 +55,22 @@ async function move(direction: string | undefined): Promise<void> {
     )
     process.exitCode = 1
   })
+}
+
+/**
+ * Removes the objects that no database row has named for an hour. After BLOB_STORE is taken away, no worker process
+ * removes them.
+ */
+async function emptyStore(pool: Pool, store: ObjectStore): Promise<void> {
+  while ((await buryIdleBlobs(pool)) > 0);
+  await removeAllDeadBlobs(pool, store)
+  const left = await countObjects(pool)
+  const are = left === 1 ? 'object is' : 'objects are'
+  process.stdout.write(
+    left === 0
+      ? 'the object store has no object of this service\n'
+      : `${left} ${are} still in the object store; run this again in an hour\n`,
+  )
 }
 
 try {

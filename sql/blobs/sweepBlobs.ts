@@ -1,5 +1,5 @@
 import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore.ts'
-import { type Pool, transaction } from '../db.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
 
 /**
  * Sets for how many seconds the object store keeps an object that no database row names. For a new object, the database
@@ -114,4 +114,12 @@ export async function removeAllDeadBlobs(
     last = batch.last
   } while (last !== null && !isStopping())
   if (refusal !== undefined) throw refusal
+}
+
+/** Counts the objects that the object store may still have. */
+export async function countObjects(db: Queryable): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'select ((select count(*) from blobs) + (select count(*) from dead_blobs))::int as count',
+  )
+  return rows[0]!.count
 }

@@ -4,6 +4,7 @@ import { ObjectTooLargeError } from '../../../shared/blobs/objectStore.ts'
 import { createBlobs } from '../../../sql/blobs/blobs.ts'
 import { moveBlobs, type Progress } from '../../../sql/blobs/moveBlobs.ts'
 import { findRaw } from '../../../sql/mail/messages/attachments.ts'
+import { readBacklog } from '../../../sql/operations/statistics.ts'
 import { changingBefore } from '../../support/database/beforeStatement.ts'
 import { type Bucket, startBucket } from '../../support/database/bucket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
@@ -94,6 +95,31 @@ test('large contents can move to the object store and back without any changed b
   ])
   expect(await contents()).toEqual(before)
   await same()
+})
+
+test('a move to the database removes the objects that no row has named for an hour, so that no object stays when BLOB_STORE is taken away', async () => {
+  await using other = await startBucket()
+  await using own = await createTestDatabase()
+  const { pool } = own
+  const projectId = await newProject(pool)
+  await receive(pool, projectId, largeMail(1))
+  await moveBlobs(pool, other.store, 'store', () => {})
+  expect(other.names()).toHaveLength(2)
+  const env = { ...other.env, DATABASE_URL: own.url }
+  const first = await move('database', env)
+  expect([first.code, first.output]).toEqual([
+    0,
+    expect.stringContaining('2 objects are still in the object store; run this again in an hour'),
+  ])
+  await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)
+  const second = await move('database', env)
+  expect([second.code, second.output]).toEqual([
+    0,
+    expect.stringContaining('the object store has no object of this service'),
+  ])
+  expect(other.names()).toEqual([])
+  const { blobsWaiting, blobsOldestDueS } = await readBacklog(pool)
+  expect([blobsWaiting, blobsOldestDueS]).toEqual([0, 0])
 })
 
 test('if the object store becomes unreachable while contents are moved, the next run of the command continues the work', async () => {
