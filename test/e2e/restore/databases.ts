@@ -52,16 +52,24 @@ export async function startDatabase(): Promise<Database> {
   return { ...embedded, backUp() {}, restore: async () => embedded }
 }
 
-async function dumped(): Promise<Database> {
+const PAGE = join(import.meta.dir, '../../../docs/operating.md')
+/** Names the file of `pg_dump` in the commands of docs/operating.md. */
+const DUMP = '/backups/2026-01-05.dump'
+
+/** Starts a database that `pg_dump` backs up. The restore runs the commands of docs/operating.md. */
+export async function dumped(): Promise<Database> {
   const cluster = await newCluster()
+  createDatabase(cluster)
   const file = join(cluster.folder, 'dump')
   return {
     ...cluster,
     backUp: () => run(cluster, 'pg_dump', ['--format=custom', `--file=${file}`, cluster.url]),
     async restore() {
       const other = await newCluster()
-      const options = ['--exit-on-error', '--no-owner', '--no-privileges']
-      run(cluster, 'pg_restore', [...options, `--dbname=${other.url}`, file])
+      createRole(other)
+      const [, commands] = /```sh\n(createdb .*?)```/s.exec(readFileSync(PAGE, 'utf8'))!
+      const settings = `ADMIN_URL='${other.adminUrl}' DATABASE_URL='${other.url}' PATH='${other.bin}':$PATH`
+      run(cluster, 'bash', ['-ec', `export ${settings}\n${commands!.replace(DUMP, file)}`])
       return other
     },
   }
@@ -73,13 +81,14 @@ async function archived(): Promise<Database> {
     'archive_mode = on',
     `archive_command = 'test ! -f ${wal(folder)}/%f && cp %p ${wal(folder)}/%f'`,
   ])
+  createDatabase(cluster)
   const base = join(cluster.folder, 'base')
   return {
     ...cluster,
     backUp() {
-      const server = `--dbname=${cluster.url}`
+      const server = `--dbname=${cluster.adminUrl}`
       run(cluster, 'pg_basebackup', ['--checkpoint=fast', `--pgdata=${base}`, server])
-      run(cluster, 'psql', [cluster.url, '-c', `select pg_create_restore_point('backup')`])
+      run(cluster, 'psql', [cluster.adminUrl, '-c', `select pg_create_restore_point('backup')`])
     },
     async restore() {
       const port = await freePort()
@@ -100,10 +109,19 @@ async function archived(): Promise<Database> {
   }
 }
 
-type Cluster = Server & { folder: string; bin: string; url: string }
+/** Describes a server whose role `purser` is no superuser, as in docs/going-live.md. */
+type Cluster = Server & { folder: string; bin: string; url: string; adminUrl: string }
 type Place = { folder: string; bin: string; data: string; port: number }
 
-async function newCluster(settings: (folder: string) => string[] = () => []): Promise<Cluster> {
+/**
+ * Starts an empty database server.
+ * @param settings returns lines of postgresql.conf.
+ * @param encoding holds the options of initdb for the encoding.
+ */
+export async function newCluster(
+  settings: (folder: string) => string[] = () => [],
+  encoding: string[] = ['--encoding=UTF8'],
+): Promise<Cluster> {
   const bin = process.env.POSTGRES_BIN ?? debianPrograms()
   const folder = mkdtempSync(join(tmpdir(), 'purser-cluster-'))
   folders.push(folder)
@@ -112,16 +130,20 @@ async function newCluster(settings: (folder: string) => string[] = () => []): Pr
   const { uid, gid } = account()
   if (uid !== undefined) for (const path of [folder, wal]) chownSync(path, uid, gid!)
   const place = { folder, bin, data, port: await freePort() }
-  run(place, 'initdb', [`--pgdata=${data}`, '--username=purser', '--auth=trust', '--encoding=UTF8'])
+  run(place, 'initdb', [`--pgdata=${data}`, '--username=postgres', '--auth=trust', ...encoding])
   const lines = [`port = ${place.port}`, `unix_socket_directories = ''`, ...settings(folder)]
   appendFileSync(join(data, 'postgresql.conf'), lines.map((line) => `${line}\n`).join(''))
   const cluster = startCluster(place)
-  run(place, 'createdb', [
-    `--maintenance-db=${cluster.url.replace(/\/purser$/, '/postgres')}`,
-    'purser',
-  ])
   return cluster
 }
+
+function createDatabase(cluster: Cluster): void {
+  createRole(cluster)
+  run(cluster, 'psql', [cluster.adminUrl, '-c', 'create database purser owner purser'])
+}
+
+const createRole = (cluster: Cluster) =>
+  run(cluster, 'psql', [cluster.adminUrl, '-c', 'create role purser login'])
 
 function startCluster(place: Place): Cluster {
   const { folder, bin, data, port } = place
@@ -133,10 +155,14 @@ function startCluster(place: Place): Cluster {
     folder,
     bin,
     url,
+    adminUrl: `postgres://postgres@127.0.0.1:${port}/postgres`,
     settings: { DATABASE_URL: url },
     stop: () => control('stop', '--mode=fast'),
   }
 }
+
+/** Tells whether Debian's PostgreSQL is installed. */
+export const hasPrograms = (): boolean => existsSync(DEBIAN) && readdirSync(DEBIAN).length > 0
 
 function debianPrograms(): string {
   const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).toSorted((a, b) => +a - +b) : []
