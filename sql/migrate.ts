@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runMigrations } from 'graphile-worker'
 import type pg from 'pg'
+import { ConfigError } from '../shared/config/configError.ts'
 import { errorCode } from '../shared/errorCode.ts'
 import { connectionTo, singleConnection } from './connectionTo.ts'
 import { createPool, type Queryable } from './db.ts'
@@ -25,6 +26,7 @@ async function migrationNames(folder = FOLDER): Promise<string[]> {
  * Migrates the database: first by Graphile Worker's migrations, then by the service's migrations in the order of their
  * names. Each migration runs in one transaction, or builds indexes online. The function may run at any time, and
  * several processes may run it at once.
+ * @throws {ConfigError} if the database is new and has another encoding than UTF8.
  * @returns the names of the migrations that this call has applied.
  */
 export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
@@ -35,6 +37,7 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
     // limit, but the build of an index can take hours.
     await client.query('set statement_timeout = 0')
     await takeLock(client)
+    await checkEncoding(client)
     await migrateQueue(databaseUrl)
     await client.query(
       `create table if not exists migrations (
@@ -51,6 +54,22 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
   } finally {
     await client.end()
   }
+}
+
+/**
+ * Refuses a new database that cannot store every character, or that counts bytes instead of characters. PostgreSQL makes
+ * such a database if its server was made under an old or missing locale. An existing database continues to work.
+ */
+async function checkEncoding(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ name: string; encoding: string; isNew: boolean }>(
+    `select current_database() as name, current_setting('server_encoding') as encoding,
+            to_regclass('migrations') is null as "isNew"`,
+  )
+  const { name, encoding, isNew } = rows[0]!
+  if (!isNew || encoding === 'UTF8') return
+  throw new ConfigError(
+    `DATABASE_URL: the database "${name}" has the encoding ${encoding}; create it with encoding 'UTF8' template template0`,
+  )
 }
 
 /**

@@ -90,12 +90,13 @@ function unitFiles(folder: string, values: Secrets): [file: string, text: string
 
 /**
  * Returns the SQL that creates the database and raises its limit on connections, because all parts on one machine need
- * about 200 connections, but PostgreSQL allows 100 by default.
+ * about 200 connections, but PostgreSQL allows 100 by default. The SQL names the encoding, because the server's own
+ * encoding depends on the locale of its installation.
  */
 const databaseSql = (password: string): string =>
   [
     `create role purser login password '${password}';`,
-    'create database purser owner purser;',
+    "create database purser owner purser encoding 'UTF8' locale 'C.UTF-8' template template0;",
     'alter system set max_connections = 300;',
     '',
   ].join('\n')

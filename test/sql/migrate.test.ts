@@ -203,3 +203,22 @@ test('the migration for the scope mail:codes adds the scope once to each active 
     ['mail:read'],
   ])
 })
+
+test.each(['SQL_ASCII', 'LATIN1'])(
+  'the first migration refuses a database with the encoding %s, because it cannot store every mail',
+  async (encoding) => {
+    const name = `encoded_${encoding.toLowerCase()}_${process.pid}`
+    const { pool } = database
+    await pool.query(
+      `create database ${name} template template0 encoding '${encoding}' locale_provider libc locale 'C'`,
+    )
+    const url = database.url.replace(/[^/]*$/, name)
+    try {
+      await expect(migrate(url)).rejects.toThrow(
+        `DATABASE_URL: the database "${name}" has the encoding ${encoding}`,
+      )
+    } finally {
+      await pool.query(`drop database ${name} with (force)`)
+    }
+  },
+)
