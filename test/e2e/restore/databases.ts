@@ -75,11 +75,17 @@ export async function dumped(): Promise<Database> {
   }
 }
 
+/** Returns the archive_command of docs/operating.md for another folder. */
+export function archiveCommand(folder: string): string {
+  const [, command] = /^archive_command = '(.*)'$/m.exec(readFileSync(PAGE, 'utf8'))!
+  return command!.replaceAll('/backups/wal', folder)
+}
+
 async function archived(): Promise<Database> {
   const wal = (folder: string) => join(folder, 'wal')
   const cluster = await newCluster((folder) => [
     'archive_mode = on',
-    `archive_command = 'test ! -f ${wal(folder)}/%f && cp %p ${wal(folder)}/%f'`,
+    `archive_command = '${archiveCommand(wal(folder))}'`,
   ])
   createDatabase(cluster)
   const base = join(cluster.folder, 'base')
