@@ -57,7 +57,7 @@ const PAGE = join(import.meta.dir, '../../../docs/operating.md')
 const DUMP = '/backups/2026-01-05.dump'
 
 /** Starts a database that `pg_dump` backs up. The restore runs the commands of docs/operating.md. */
-export async function dumped(): Promise<Database> {
+export async function dumped(): Promise<Database & { bin: string }> {
   const cluster = await newCluster()
   createDatabase(cluster)
   const file = join(cluster.folder, 'dump')
