@@ -17,7 +17,7 @@ export async function readSpending(
   projectId: string,
   days: number,
 ): Promise<Spending> {
-  const since = `date_trunc('day', clock_timestamp(), 'UTC') - make_interval(days => $2 - 1)`
+  const since = `date_trunc('day', clock_timestamp(), 'UTC') - ($2 - 1) * interval '24 hours'`
   const paid = `select host, reserved_at, amount_atomic, money, ended_at, status from purchases
     where project_id = $1 and kind = 'payment' and money in ('open', 'spent') and reserved_at >= ${since}`
   const byDay = await db.query<{ day: string; amount: string; count: number }>({

@@ -4,11 +4,11 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /**
- * Gives a database a time zone whose clocks went forward twelve hours ago, so that the last day had 23 hours. Only new
- * connections have this time zone. @returns the URL of the database.
+ * Gives a database a time zone whose clocks went forward some hours ago, so that one day had 23 hours. By default it is
+ * the last day. Only new connections have this time zone. @returns the URL of the database.
  */
-export async function shortenLastDay(databaseUrl: string): Promise<string> {
-  const changed = new Date(Date.now() - 12 * HOUR_MS)
+export async function shortenDay(databaseUrl: string, hoursAgo = 12): Promise<string> {
+  const changed = new Date(Date.now() - hoursAgo * HOUR_MS)
   // A rule of POSIX counts the days from 1 to 365, without the 29 February (POSIX.1-2024, §8.3, TZ).
   const day =
     (Date.UTC(2025, changed.getUTCMonth(), changed.getUTCDate()) - Date.UTC(2024, 11, 31)) / DAY_MS

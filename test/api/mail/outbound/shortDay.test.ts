@@ -1,7 +1,7 @@
 /** Tests requests on a day with 23 hours in the time zone of the database. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createPool, type Pool } from '../../../../sql/db.ts'
-import { shortenLastDay } from '../../../support/database/shortDay.ts'
+import { shortenDay } from '../../../support/database/shortDay.ts'
 import { expireAll } from '../../../support/retention.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
   service = await startTestService({
     smtp: false,
     workers: false,
-    through: { api: shortenLastDay },
+    through: { api: (url) => shortenDay(url) },
   })
   worker = createPool({ url: service.database.url, size: 1, name: 'test' })
 })
