@@ -168,6 +168,24 @@ test('a database’s time limit on statements does not end a long migration', as
   expect(await columnExists()).toBe(true)
 })
 
+test('a database’s time limit on locks does not end the build of an index that waits for a transaction', async () => {
+  const { pool, url } = database
+  const name = new URL(url).pathname.slice(1)
+  await pool.query(`alter database ${name} set lock_timeout = '100ms'`)
+  write(
+    '900001_online.sql',
+    '-- online:\ncreate index concurrently if not exists messages_extra on messages (subject);\n',
+  )
+  const writer = await pool.connect()
+  await writer.query('begin')
+  await writer.query('delete from messages')
+  const migrating = migrate(url, folder).catch((error: Error) => error.message)
+  await Bun.sleep(500)
+  await writer.query('commit')
+  writer.release()
+  expect(await migrating).toEqual(['900001_online.sql'])
+})
+
 test('a migration that fails changes nothing, and the error names the migration', async () => {
   write('900001_extra.sql', 'alter table messages add column extra text; select 1 / 0;')
   await expect(migrate(database.url, folder)).rejects.toThrow(
