@@ -1,4 +1,5 @@
 import {
+  cachingHeaders,
   createHttpPaywall,
   type HttpAnswer,
   type HttpPaywallOptions,
@@ -36,6 +37,7 @@ type ExpressResponse = {
   statusCode: number
   getHeaders(): Record<string, number | string | string[] | undefined>
   setHeader(name: string, value: string | string[]): unknown
+  removeHeader(name: string): unknown
   writeHead: (...args: never[]) => unknown
   /** Tells whether the payer has disconnected. */
   destroyed?: boolean
@@ -115,6 +117,8 @@ function setLate(
     for (const [name, values] of headersIn(args.find((one) => typeof one === 'object'))) {
       response.setHeader(name, values.length === 1 ? values[0]! : values)
     }
+    for (const name of cachingHeaders(Object.keys(response.getHeaders())))
+      response.removeHeader(name)
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
     own ??= headersOf(response)
     return writeHead.apply(response, rest)

@@ -163,6 +163,19 @@ const TRANSIENT = [408, 425, 429]
  */
 export const isSold = (status: number): boolean => status < 500 && !TRANSIENT.includes(status)
 
+/**
+ * Matches the response headers that some caches obey instead of Cache-Control: those of RFC 9213 and its forerunners,
+ * and the one of nginx.
+ */
+const CACHES = /^(?:.+-cache-control|surrogate-control|edge-control|x-accel-expires)$/i
+
+/**
+ * Returns those response headers that let some caches store the response in spite of `no-store`. The paywall removes
+ * them, because such a cache would serve the paid resource to clients that have not paid.
+ */
+export const cachingHeaders = (names: Iterable<string>): string[] =>
+  [...names].filter((name) => CACHES.test(name))
+
 /** Adds an HTML page for browsers to the paywall's refusal. A refusal with an HTML page keeps its payment headers. */
 async function withPage(
   refused: Refused,

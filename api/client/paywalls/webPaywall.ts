@@ -1,4 +1,5 @@
 import {
+  cachingHeaders,
   createHttpPaywall,
   type HttpPaywallOptions,
   type HttpVerdict,
@@ -81,6 +82,7 @@ function finish(served: Response, { headers, sale }: Paid): Response {
   }
   // The paywall copies the handler's response, because fetched responses and redirects have immutable headers.
   const response = new Response(sent ? telling(sent, left) : served.body, served)
+  for (const name of cachingHeaders(response.headers.keys())) response.headers.delete(name)
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
   const keep = (pieces: Uint8Array[] | null) =>
     sale.sold(pieces && httpAnswer(response.status, response.headers, pieces))

@@ -7,7 +7,12 @@ import express from 'express'
 import { requirePayment } from '../../../../api/client/paywalls/expressPaywall.ts'
 import type { HttpPaywallOptions } from '../../../../api/client/paywalls/httpPaywall.ts'
 import { ANSWER_MAX_BYTES } from '../../../../api/client/paywalls/paidAnswers.ts'
-import { grant, newPaymentHeader, shopService } from '../../../support/till/headers/shopService.ts'
+import {
+  CACHED,
+  grant,
+  newPaymentHeader,
+  shopService,
+} from '../../../support/till/headers/shopService.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 const KEY = /^[0-9a-f]{64}$/
@@ -152,6 +157,22 @@ test('the paywall’s headers for a paid response override equal headers that th
       ])
       expect(response.headers.get('payment-response')).not.toContain('own')
       expect(response.headers.get('x-own')).toBe('own')
+    }
+  }
+})
+
+test('a paid response has no header by which a cache overrides Cache-Control', async () => {
+  for (const isLate of [false, true]) {
+    const { ask } = await open((_request, response) => {
+      if (isLate) response.writeHead(200, CACHED).end('ha')
+      else response.set(CACHED).send('ha')
+    })
+    const paid = { 'x-payment': newPaymentHeader() }
+    for (let n = 0; n < 2; n++) {
+      const { response, seen } = await ask(paid)
+      expect(seen).toEqual([200, 'ha'])
+      expect(Object.keys(CACHED).filter((name) => response.headers.has(name))).toEqual([])
+      expect(response.headers.get('cache-control')).toBe('no-store')
     }
   }
 })

@@ -13,6 +13,7 @@ import { requirePayment as honoPaywall } from '../../../../api/client/paywalls/h
 import type { HttpPaywallOptions } from '../../../../api/client/paywalls/httpPaywall.ts'
 import { ANSWER_MAX_BYTES } from '../../../../api/client/paywalls/paidAnswers.ts'
 import {
+  CACHED,
   newPaymentHeader,
   RESOURCE,
   shopService,
@@ -86,6 +87,18 @@ for (const [name, sell] of Object.entries(SELLERS)) {
         }
       }
       expect(served).toBe(bodies.length)
+    })
+
+    test('a paid response has no header by which a cache overrides Cache-Control', async () => {
+      const { ask } = open(() => new Response('ha', { headers: { ...CACHED, 'x-cache': 'MISS' } }))
+      const paid = { 'x-payment': newPaymentHeader() }
+      for (let n = 0; n < 2; n++) {
+        const { response, seen } = await ask(paid)
+        expect(seen).toEqual([200, 'ha'])
+        expect(Object.keys(CACHED).filter((name) => response.headers.has(name))).toEqual([])
+        expect(response.headers.get('cache-control')).toBe('no-store')
+        expect(response.headers.get('x-cache')).toBe('MISS')
+      }
     })
 
     test('if the handler fails, the payer may repeat the request with the same payment until the paywall has sold a response', async () => {

@@ -18,6 +18,16 @@ export const CHALLENGE: Challenge = {
   headers: { 'PAYMENT-REQUIRED': encodeHeader(REQUIRED) },
 }
 
+/** Holds response headers that some caches obey instead of Cache-Control (RFC 9213, nginx, and hosts of the edge). */
+export const CACHED = {
+  'cdn-cache-control': 'max-age=600',
+  'vercel-cdn-cache-control': 'max-age=600',
+  'x-litespeed-cache-control': 'public, max-age=600',
+  'surrogate-control': 'max-age=600',
+  'edge-control': 'cache-maxage=10m',
+  'x-accel-expires': '600',
+}
+
 /**
  * Returns a payment header that differs from all earlier ones. The payment's authorization expires in one minute.
  */
