@@ -14,8 +14,8 @@ const PAYMENT_MAX_CHARS = 16_384
  */
 const LATE_MS = 10 * 60_000
 
-/** Limits the size of a payment that an MCP client sends as an object: its characters, and the number of its values. */
-const OBJECT_MAX = { chars: 1_000_000, values: 15_000 }
+/** Limits a payment that an MCP client sends as an object: its bytes in UTF-8, its values and its nested levels. */
+const OBJECT_MAX = { bytes: 1_000_000, values: 15_000, levels: 90 }
 /** Matches U+0000 and lone surrogates in JSON, but not an escaped backslash before `u0000`. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i
 
@@ -25,13 +25,20 @@ const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i
  * paywall checks the payment first.
  */
 export function isReadable(payment: string | object): boolean {
+  if (isDeeper(payment, OBJECT_MAX.levels)) return false
   const text = JSON.stringify(payment)
   const isSmall =
     typeof payment === 'string'
       ? payment.length <= PAYMENT_MAX_CHARS
-      : text.length <= OBJECT_MAX.chars && text.split(/[,:[{]/).length <= OBJECT_MAX.values
+      : new TextEncoder().encode(text).length <= OBJECT_MAX.bytes &&
+        text.split(/[,:[{]/).length <= OBJECT_MAX.values
   return isSmall && !UNSTORABLE.test(text)
 }
+
+const isDeeper = (value: unknown, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((item) => isDeeper(item, levels - 1)))
 
 /**
  * Returns the idempotency key of a request that carries a payment. If a third party sends a copied payment with a

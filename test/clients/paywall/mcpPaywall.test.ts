@@ -108,6 +108,24 @@ for (const [key, form] of [
   })
 }
 
+test('a payment of a form that the service refuses gets a challenge, and no error about the seller', async () => {
+  const depths = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)
+  const payments = {
+    list: [1],
+    'more than 2 MB of UTF-8': { text: '€'.repeat(900_000) },
+    'deep with the text of an escape': { text: '\\u0000', deep: depths(200) },
+    deep: depths(5_000),
+    empty: {},
+    'no text': '',
+    'a null character in base64': btoa('{"a":"\\u0000"}'),
+  }
+  for (const [name, payment] of Object.entries(payments)) {
+    const { structuredContent, content } = await ask({ 'x402/payment': payment })
+    const said = structuredContent?.accepts?.length ?? content[0].text
+    expect([name, said]).toEqual([name, 1])
+  }
+})
+
 test('a paywall can sell an MCP tool that takes no arguments', async () => {
   const account = await newPayer(till.client)
   const { structuredContent } = await ask(undefined, 'noise')
