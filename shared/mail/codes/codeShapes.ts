@@ -109,7 +109,7 @@ const NEXT_WORDS = /^(?:\.\p{Lu}|,\p{L})(?:\p{Ll}{1,6} |\p{Ll}{7})/u
  * product name of the same length would count.
  */
 const UNLIKELY = /^(?:\d{9,10}|[a-z-]+|[A-Za-z\d]{11,12}|(?=.*[a-z])(?=.*[A-Z])[A-Za-z\d]{5})$/
-const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)) ?["“„«「]?$/u
+const LABEL_BEFORE = /(?:[:：=]|(?<!\p{L})(?:is|ist|est|es|è|é|е|је)|[为為是はが은는]) ?["“„«「]?$/u
 
 /** Matches a name with a number before a code, as in `PIN1: 41907385`. */
 const NUMBERED_LABEL = /^[A-Z]{2,6}\d$/

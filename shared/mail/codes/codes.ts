@@ -202,6 +202,8 @@ const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
 /** Matches a sentence that asks the reader to give a code to friends, as in `Share your invite code with friends`. */
 const REFERRAL =
   /(?<!\p{L})(?:(?:share|give|send|forward|tell|invite|refer)[^.!?]{0,60} (?:friends?|colleagues?|contacts|others)|(?:each|every) friend|earn (?:rewards?|credits?|points?|money|cash|[$€£]))(?!\p{L})/iu
+/** Matches the subject of a mail about a commit, whose hash may consist of digits: `[owner/name] 629672: Fix it`. */
+const COMMIT = /^\[[\w.-]{1,80}\/[\w.-]{1,100}\] [\da-f]{6,12}: /
 const INVITATION = /invit\p{L}* codes?(?!\p{L})/iu
 
 /**
@@ -228,7 +230,8 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
   for (const [part, own] of parts) {
     let looked = 0
     for (const [at, { text: line }] of own.entries()) {
-      if (!MAY_HOLD.test(line) || (isReferral && INVITATION.test(line))) continue
+      if (!MAY_HOLD.test(line) || (isReferral && INVITATION.test(line)) || COMMIT.test(line))
+        continue
       // The function skips lists of codes in a mail that names no purpose of a code, because such a mail often lists
       // commit hashes.
       const listed = shared.includes(NO_PURPOSE)

@@ -158,9 +158,9 @@ export function purposeOfPath(path: string): PathPurpose {
 
 function namedIn(own: string): LinkPurpose | undefined {
   if (PATH_UNSUBSCRIBE.test(own) && !CONFIRMED_SETTING.test(own)) return 'unsubscribe'
-  // A path such as `/revoke/one-time-code` has the purpose `other`. Only a person who did not request the mail opens
-  // such a link.
-  if (/\/revoke(?=[/?]|$)/.test(own)) return 'other'
+  // A path such as `/revoke/one-time-code` or `/ReportSuspiciousLogin` has the purpose `other`. Only a person who did not
+  // request the mail opens such a link.
+  if (/\/revoke(?=[/?]|$)|\/report[-_]?\w{0,20}(?:log|sign)[-_]?in/.test(own)) return 'other'
   const act = ACT.exec(own)?.groups?.act ?? ''
   if (/recover|reset|forgot|resend-?pwd/.test(act)) return 'reset'
   if (PATH_SIGN_IN.test(act)) return 'sign-in'

@@ -409,3 +409,8 @@ test('the words of a link tell its purpose, even if they name the host of the li
   expect(purposeOf(`<a href="${href}">Sign in to shop.example →</a>`)).toEqual(['sign-in'])
   expect(purposeOf(`<a href="${href}">${href}</a>`)).toEqual(['verify'])
 })
+
+test('a link that reports a stranger’s sign-in signs nobody in', () => {
+  const text = `A login attempt was made:\n\nhttps://a.example/actions/ReportSuspiciousLogin?stoken=${TOKEN}`
+  expect(purposeOf('', { text, subject: 'Access from a new device' })).toEqual(['other'])
+})

@@ -389,4 +389,6 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     'Sign in, or copy this URL:\napp.example/auth?token=fff137f5cb300d5bb90275b5199f\nhttps://app.example/auth?token=fff137f5cb300d5bb90275b5199f',
     [],
   ],
+  ['[kiln/oven] 629672: oven: Use a better name', 'Commit: 629672307f6c07cdeccc3b', []],
+  ['驗證碼', '您的驗證碼為 7Kd2P ,請在20分鐘內輸入您的驗證碼以重設密碼。', ['7Kd2P']],
 ]
