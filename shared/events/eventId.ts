@@ -6,8 +6,8 @@
 export type EventPosition = {
   seq: bigint
   /**
-   * Holds the time of the event. Null means that the time of the event is unknown, because the position is before the
-   * first event, or because the event was deleted.
+   * Holds the time of the event at this position of the event stream. Null means that the time is unknown, because the
+   * position is before the first event, or because the event was deleted.
    */
   at: Date | null
 }

@@ -460,7 +460,7 @@ describe('the restored service repeats no work that was finished when the backup
     for (const key of pending) expect([key, now.get(key)?.bodies]).toEqual([key, 1])
   })
 
-  test('if both installations announced a payment by webhook, both announcements have the same idempotency key', () => {
+  test('if the original installation and its restored copy both announce a payment by webhook, both webhooks have the same idempotency key', () => {
     const found = announcements()
     expect(found).toHaveLength(held.payments.length * 2)
     for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])

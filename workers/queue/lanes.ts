@@ -288,10 +288,10 @@ export class Lanes {
   }
 
   /**
-   * Returns how many places of a lane (the queue for one receiver) a sharer (project) leaves free. The number is a
-   * fifth of the places if the lane has lately refused another sharer that has no open request. Otherwise the backlog
-   * of one project would take each place that becomes free, and the mail of other projects to the same domain would
-   * wait for hours.
+   * Returns how many places of a lane (the queue for one receiver) a sharer (project) leaves free for others. If the
+   * lane has lately refused another sharer that has no open request, the number is a fifth of the places, and else 0.
+   * Without this rule, the backlog of one project would take each place that becomes free, and the mail of other
+   * projects to the same domain would wait for hours.
    */
   #leftForOthers(lane: Lane, sharer: string, places: number): number {
     const open = new Set(lane.open.values().map((request) => request.sharer))

@@ -7,7 +7,7 @@ import { type PoolRegistration, registerPool } from '../../sql/queue/workerPools
  */
 export type Registration = {
   /**
-   * Returns how often the worker pool has been registered as alive. The number is negative while the worker pool is not
+   * Returns a counter that grows with each registration of the worker pool as alive. The number is negative while the worker pool is not
    * registered.
    */
   epoch(): number

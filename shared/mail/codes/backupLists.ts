@@ -1,4 +1,4 @@
-/** Finds lists of long backup codes, one code in each line, and a long code that a line shows in groups. */
+/** Finds lists of long backup codes with one code in each line, and single long codes in groups of characters. */
 import type { CodeLine } from './codeEvidence.ts'
 import type { Candidate } from './codeShapes.ts'
 

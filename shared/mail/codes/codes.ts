@@ -61,7 +61,8 @@ const LIKELY = 0.5
 const LIKELY_IN_NOTICE = 0.9
 
 /**
- * Tells whether a mail has several lines, its text names no purpose of a code, and its subject names no code.
+ * Tells whether a mail is probably a notice without a one-time code. Such a mail has several lines, does not say for
+ * what purpose a code would be, and has a subject that names no code.
  */
 const isNotice = (evidence: readonly string[]): boolean =>
   evidence.includes(NO_PURPOSE) &&

@@ -320,7 +320,7 @@ test('a deleted project loses its API key, its mail, its vault and its audit log
   expect(raw.rows[0].n).toBe(0)
 })
 
-test('the pages of /v0/platform/projects and of /v0/platform/identities list every project once', async () => {
+test('the result pages of /v0/platform/projects together list each project once, and so do those of /v0/platform/identities', async () => {
   const created = await Promise.all(Array.from({ length: 25 }, () => create()))
   const wanted = new Set(created.map((project) => project.projectId))
   for (const name of ['projects', 'identities']) {

@@ -110,7 +110,7 @@ test('if the owner decides before the tool has made the link, the tool requests 
   expect(result.structuredContent).toMatchObject({ subject: 'Offer' })
 })
 
-test('a tool that reads or labels a mail that waits for approval returns the mail and requests no link from the MCP host', async () => {
+test('a tool that reads or labels a mail that waits for approval returns the mail, and does not ask the MCP host to open the approval link', async () => {
   const sent = (await send({ capabilities: {} })).result.structuredContent
   const { messageId } = sent
   const { result } = await send({ name: 'mail.get_message', args: { messageId } })

@@ -21,7 +21,7 @@ const read = (changes: object = {}, signature: unknown = SIGNATURE) =>
 const isRead = (...given: Parameters<typeof read>) => read(...given).success
 
 describe('the service refuses the payload of a payment with a missing or malformed member', () => {
-  test('the payload of a payment is returned with checksummed addresses, numbers, and hexadecimal digits in lower case', () => {
+  test('the payload of a payment is returned with checksummed addresses, with amounts as numbers, and with other hexadecimal values in lower case', () => {
     expect(read().data).toEqual({
       signature: SIGNATURE.toLowerCase() as `0x${string}`,
       authorization: {

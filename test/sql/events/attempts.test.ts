@@ -123,7 +123,7 @@ test('if one batch contains a failure and a success of the same webhook attempt,
   }
 })
 
-test('if a webhook delivery is replayed after its end, a late success of an attempt before the replay does not end the delivery', async () => {
+test('if a finished webhook delivery is replayed, a success that an earlier attempt reports late does not finish the delivery', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   await recordAttempts(pool, [attemptOf(id, 1, { status: 'exhausted', retryInS: null })])

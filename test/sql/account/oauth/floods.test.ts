@@ -65,7 +65,7 @@ test('if two networks register as many OAuth apps as the table may hold, apps of
   }
 })
 
-/** Adds 5,000 client metadata documents, the oldest first. */
+/** Stores 5,000 client metadata documents in the database, in the order of their age. */
 const fillDocuments = (age: string, networks: number) =>
   database.pool.query(
     `insert into oauth_client_documents (id, url, state, name, redirect_uris, wanted_at, fresh_until, network)

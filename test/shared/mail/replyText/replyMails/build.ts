@@ -16,7 +16,7 @@ export type ReplyMail = {
   tier: 'core' | 'policy'
 }
 
-/** Tells whether the new text of the reply has the short or the long form. */
+/** Holds the length of the new text in a reply. A short text has no greeting. */
 export type Length = 'short' | 'long'
 
 const words = (language: string): Phrases => {
