@@ -33,8 +33,8 @@ export async function migrate(databaseUrl: string, folder = FOLDER): Promise<str
   const client = singleConnection(connectionTo(databaseUrl, MIGRATOR))
   await client.connect()
   try {
-    // The migration turns the time limits of statements and locks off, because the settings of the database or its role
-    // may set limits, but the build of an index can take hours, and waits for older transactions.
+    // The database or its role may limit the time of statements and locks. The migration turns these limits off, because
+    // the build of an index can take hours and waits for older transactions.
     await client.query('set statement_timeout = 0; set lock_timeout = 0')
     await takeLock(client)
     await checkEncoding(client)

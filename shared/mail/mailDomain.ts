@@ -81,8 +81,8 @@ export function dkimRecords(
 }
 
 /**
- * Returns the finding about several DNS records of which one is enough: the first one that was found, or else the
- * finding about the first record, unless a name server did not answer.
+ * Returns one finding for several DNS records, if one correct record is enough. A correct record comes first, then a
+ * record whose name server did not answer, and then the first record.
  */
 export const findingOfAny = (findings: readonly Finding[]): Finding =>
   findings.find(({ status }) => status === 'ok') ??

@@ -45,46 +45,33 @@ const SWEEPS_PER_SEARCH = 15
 const SWEEPS_PER_CLEANING = 300
 const INDEXED_PER_SWEEP = 200
 
+/** Returns a step that queues lost work again, and logs how much work was lost. */
+const requeue =
+  (queueLost: (pool: Pool) => Promise<number>, message: string): Step =>
+  async (pool, log) => {
+    const lost = await queueLost(pool)
+    if (lost > 0) log.warn({ lost }, message)
+  }
+
 const SEARCHES: readonly Step[] = [
   deleteSupersededJobs,
   deleteExpiredUses,
   deleteOldAnswers,
   deleteExpiredPolicies,
   requeueLostPurges,
-  async (pool, log) => {
-    const readings = await requeueLostReadings(pool)
-    if (readings > 0) log.warn({ readings }, 'readers of attachments were queued again')
-  },
+  requeue(requeueLostReadings, 'readers of attachments were queued again'),
   async (pool, log) => {
     const expansions = await requeueExpansions(pool)
     if (expansions > 0) log.info({ expansions }, 'events are due to be expanded')
   },
-  async (pool, log) => {
-    const purchases = await requeueLostPurchases(pool)
-    if (purchases > 0) log.warn({ purchases }, 'purchases without a job were queued again')
-  },
-  async (pool, log) => {
-    const lost = await requeueLostDeliveries(pool)
-    if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
-  },
-  async (pool, log) => {
-    const lost = await requeueLostMail(pool)
-    if (lost > 0) log.warn({ lost }, 'mail without a job was queued again')
-  },
-  async (pool, log) => {
-    const lost = await requeueLostApprovals(pool)
-    if (lost > 0) log.warn({ lost }, 'approval requests without a job were queued again')
-  },
+  requeue(requeueLostPurchases, 'purchases without a job were queued again'),
+  requeue(requeueLostDeliveries, 'deliveries without a job were queued again'),
+  requeue(requeueLostMail, 'mail without a job was queued again'),
+  requeue(requeueLostApprovals, 'approval requests without a job were queued again'),
 ]
 const CLEANINGS: readonly Step[] = [
-  async (pool, log) => {
-    const lost = await requeueLostArrivals(pool)
-    if (lost > 0) log.warn({ lost }, 'accepted mail without a job was queued again')
-  },
-  async (pool, log) => {
-    const lost = await requeueLostChecks(pool)
-    if (lost > 0) log.warn({ lost }, 'checks of mail domains were queued again')
-  },
+  requeue(requeueLostArrivals, 'accepted mail without a job was queued again'),
+  requeue(requeueLostChecks, 'checks of mail domains were queued again'),
   deleteOldQuotes,
   deleteStaleRateWindows,
   forgetDeletedMessages,

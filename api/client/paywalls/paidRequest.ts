@@ -14,7 +14,7 @@ const PAYMENT_MAX_CHARS = 16_384
  */
 const LATE_MS = 10 * 60_000
 
-/** Limits a payment that an MCP client sends as an object: its bytes in UTF-8, its values and its nested levels. */
+/** Limits the UTF-8 bytes, the values and the nested levels of a payment that an MCP client sends as an object. */
 const OBJECT_MAX = { bytes: 1_000_000, values: 15_000, levels: 90 }
 /** Matches U+0000 and lone surrogates in JSON, but not an escaped backslash before `u0000`. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i

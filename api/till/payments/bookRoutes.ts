@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { decodeCursor, encodeCursor } from '../../../shared/cursor.ts'
@@ -42,7 +41,7 @@ const Query = t.Object({
     'The file holds payments that were settled at this time or later. By default the file begins with the first payment.',
   ),
   to: When(
-    'The file holds payments that were settled before this time. The default is two seconds ago.',
+    `The file holds payments that were settled before this time. The default is ${BOOK_DELAY_S} seconds ago.`,
   ),
   format: t.Optional(
     t.Union([t.Literal('csv'), t.Literal('jsonl')], {
@@ -77,8 +76,8 @@ export const bookRoutes = ({ pool }: Services) =>
         summary: 'Export the books: payments, refunds, and what the purse paid',
         description:
           'Streams what the chain shows, oldest first. kind: payment (it came in), refund (it went back; paymentId names what it pays ' +
-          'back), purchase and sweep (out of the purse; only for keys with purse:read). A reorganisation can move an entry, or undo it, until final is true. An entry appears two ' +
-          'seconds after its settlement, so that no later entry comes before your last cursor. feeWei is ' +
+          'back), purchase and sweep (out of the purse; only for keys with purse:read). A reorganisation can move an entry, or undo it, until final is true. An entry appears ' +
+          `${BOOK_DELAY_S} seconds after its settlement, so that no later entry comes before your last cursor. feeWei is ` +
           "the entry's share of its transaction's fee, which a gas wallet of the service paid; the shares of a group add up to the " +
           `fee. own: the other side is one of the project's ownAddresses. An answer has at most ${ENTRIES_MAX} entries: ask again with the cursor ` +
           'of the last one as pageToken, until an answer has none.',
@@ -187,7 +186,7 @@ async function bookEnd(pool: Pool, to: Date | undefined): Promise<Date> {
       const message = `The payments before \`to\` are still being recorded: try again in ${BOOK_DELAY_S} seconds`
       throw new ApiError(503, 'unavailable', message, { 'retry-after': String(BOOK_DELAY_S) })
     }
-    await setTimeout(END_POLL_MS)
+    await Bun.sleep(END_POLL_MS)
   }
 }
 

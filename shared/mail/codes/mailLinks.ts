@@ -145,7 +145,7 @@ function purposeOf(
 ): LinkPurpose | null {
   const { host, path, isPersonal, isShortlyPersonal, hasLetters } = urlParts(href)
   if (STORES_AND_FILES.test(host)) return 'other'
-  // If a link shows its own URL as its text, this URL tells no purpose, and only the words in its path count.
+  // The URL that a link shows as its text tells no purpose. Only the words in the path of the URL count.
   const byText = purposeOfText(text.includes(host) ? besideHost(text, host) : text)
   const { purpose, isSure, mayVerify } = purposeOfPath(path)
   const byPath = mayVerify && announced === 'verify' ? 'verify' : purpose

@@ -1,4 +1,5 @@
 /** Describes what a mail relay reports over HTTP about a sent copy of a message. */
+import { storableLine } from '../../storable.ts'
 
 /** Describes a relay's report of a bounce or a complaint, with values that identify the sent copy of the message. */
 export type RelayReport = {
@@ -19,25 +20,14 @@ export type RelayReport = {
   returnPaths: string[]
 }
 
-/**
- * DETAIL_READ_CHARS limits how many characters of the explanation in a relay's report the code reads. DETAIL_MAX_CHARS
- * limits how many characters of this explanation the code keeps.
- */
-const DETAIL_READ_CHARS = 1_000
+/** Limits the characters of the explanation in a relay's report. */
 const DETAIL_MAX_CHARS = 400
 
 /**
  * Writes the explanation of a relay's report in one line. The explanation quotes the recipient's mail host, so it may
- * contain any character. If it contained a character that the database refuses, the service could never record the
- * report.
+ * contain any character.
  */
-export const detailOf = (text: string): string =>
-  text
-    .slice(0, DETAIL_READ_CHARS)
-    .replace(/[\p{Cc}\s]+/gu, ' ')
-    .trim()
-    .slice(0, DETAIL_MAX_CHARS)
-    .toWellFormed()
+export const detailOf = (text: string): string => storableLine(text, DETAIL_MAX_CHARS)
 
 /** Removes the character U+0000 from a text of a relay's report, because PostgreSQL refuses this character. */
 export const withoutNul = (text: string): string => text.replaceAll('\0', '')

@@ -21,10 +21,8 @@ const MAX_ATTRIBUTION_LINES = 6
 /** Matches the words that may stand at the beginning of an attribution, before its date. */
 export const LEAD_WORDS =
   '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia|Dňa|Dana|Στις|Pada(?: tanggal)?|Vào|Pe)\\s'
-const MIDLINE_LEAD_IN = new RegExp(
-  `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
-  'u',
-)
+const LEAD = `${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`
+const MIDLINE_LEAD_IN = new RegExp(`(?<=[\\s.!?…。])${LEAD}`, 'u')
 const MIDLINE_RULE = /(?<=\s)-{3,}\s/
 /** Matches the end of a sentence: a full stop, another punctuation mark, or a smiley. */
 const SENTENCE_END = /(?:\p{L}{3}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
@@ -35,10 +33,7 @@ const MAX_SENTENCES = 20
  */
 const ABBREVIATED = /\p{Nd}\.?[^.]{0,14}\.$|^\s*(?:\S+\s){0,2}\p{L}{1,4}\.$/u
 /** Matches a line that begins with a lead word and then soon a date, such as `On Wed, Oct 8`. */
-const LEADS = new RegExp(
-  `^${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
-  'u',
-)
+const LEADS = new RegExp(`^${LEAD}`, 'u')
 const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
 /** Matches each date with its year, and each year alone. */
 const FULL_DATES = /\p{Nd}{1,4}([./-])\p{Nd}{1,2}\1\p{Nd}{2,4}|\p{Nd}{4}/gu
@@ -185,7 +180,7 @@ export function attributionEndingAt(
 const isDated = (view: string): boolean =>
   LEAD_IN.test(view) && (TIME.test(view) || DATE.test(view))
 
-/** Tells whether a line holds a verb such as "wrote" together with its subject: `Bob Lee <bob@x.test> wrote:`. */
+/** Tells whether a line holds a verb such as "wrote" and the name before the verb, as in `Bob Lee <bob@x.test> wrote:`. */
 const namesAuthor = (view: string): boolean =>
   findVerb(view) !== 'none' && (EMAIL.test(view) || view.split(' ').length > 2)
 

@@ -1,5 +1,6 @@
 import type { Cursor } from '../../../shared/cursor.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { pageStart } from '../../pageStart.ts'
 import { endGrant, LIVE_GRANT } from './oauthTokens.ts'
 
 /** Describes the access that an owner has granted to an OAuth client. */
@@ -40,9 +41,9 @@ export async function listGrants(
        g.created_at as "createdAt", g.expires_at as "expiresAt", g.used_at as "usedAt"
      from oauth_grants g join projects p on p.id = g.project_id
      where ${LIVE_GRANT} and ($1::text[] is null or g.project_id = any ($1))
-       and ($2::timestamptz is null or (g.created_at, g.row) < ($2, $3::bigint))
+       and (g.created_at, g.row) < ($2::timestamptz, $3::bigint)
      order by g.created_at desc, g.row desc limit $4`,
-    [projectIds, cursor === null ? null : new Date(cursor.atMs), cursor?.row ?? null, limit],
+    [projectIds, ...pageStart(cursor), limit],
   )
   return rows.map(({ row, ...grant }) => ({ row: BigInt(row), ...grant }))
 }

@@ -28,8 +28,8 @@ export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(
 ).join(', ')})`
 
 /**
- * Holds a retention day in SQL. The SQL counts 24 hours, because an interval of one day has only 23 hours when clocks
- * go forward in the time zone of the database.
+ * Holds a retention day in SQL. The SQL counts 24 hours, because a pooler may drop the time zone UTC of a connection. In
+ * another time zone, an interval of one day has only 23 hours when clocks go forward.
  */
 export const RETENTION_DAY = "interval '24 hours'"
 

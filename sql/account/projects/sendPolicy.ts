@@ -1,4 +1,5 @@
 import type { Queryable } from '../../db.ts'
+import { inBatches } from '../../inBatches.ts'
 
 /**
  * Lists the send policies of a project. With `free`, the service sends mail at once. With `approve`, each mail waits
@@ -46,31 +47,26 @@ export async function updateSendPolicy(
   await learnRecipients(db, projectId)
 }
 
-/**
- * Limits how many known recipients one statement stores, because a statement for all recipients of a large project would
- * exceed the time that the service lets a statement run.
- */
+/** Limits how many known recipients one statement stores. */
 const BATCH = 1_000
 
 /** Stores the recipients to whom a project has sent mail without an approval as known recipients. */
 async function learnRecipients(db: Queryable, projectId: string): Promise<void> {
-  // The cursor sorts all recipients. Other transactions also store known recipients in this order, so that two
-  // transactions never deadlock.
-  await db.query(
-    `declare sent_recipients no scroll cursor for
-     select distinct lower(r.address) as address
-     from messages m join outbound_mails o on o.message_row = m.row join outbound_recipients r on r.message_row = m.row
-     where m.project_id = $1 and m.direction = 'sent' and o.approved_hash is null and r.state in ('sent', 'bounced')
-     order by 1`,
-    [projectId],
-  )
-  for (;;) {
-    const { rows } = await db.query<{ address: string }>(`fetch ${BATCH} from sent_recipients`)
+  // Other transactions also store known recipients in this order, so that two transactions never deadlock.
+  const batches = inBatches<{ address: string }>(db, {
+    text: `
+      select distinct lower(r.address) as address
+      from messages m join outbound_mails o on o.message_row = m.row join outbound_recipients r on r.message_row = m.row
+      where m.project_id = $1 and m.direction = 'sent' and o.approved_hash is null and r.state in ('sent', 'bounced')
+      order by 1`,
+    values: [projectId],
+    size: BATCH,
+  })
+  for await (const rows of batches) {
     await db.query(
       `insert into known_recipients (project_id, recipient)
        select $1, address from unnest($2::text[]) with ordinality r (address, n) order by n on conflict do nothing`,
       [projectId, rows.map(({ address }) => address)],
     )
-    if (rows.length < BATCH) return
   }
 }

@@ -1,5 +1,6 @@
 import type { Cursor } from '../../../shared/cursor.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { inBatches } from '../../inBatches.ts'
 import { LABELS_MAX, TooManyLabelsError } from './messageLabels.ts'
 
 /** Describes one conversation of one inbox. */
@@ -122,10 +123,7 @@ export async function findThread(
   return rows[0] === undefined ? null : toThread(rows[0])
 }
 
-/**
- * Limits how many messages of a thread one statement changes, because a statement for all messages of a long thread
- * would exceed the time that the service lets a statement run.
- */
+/** Limits how many messages of a thread one statement changes. */
 const BATCH = 500
 
 /**
@@ -147,21 +145,17 @@ export async function updateThreadLabels(
   return transaction(pool, async (db) => {
     const thread = await findThread(db, change.projectId, change.threadId)
     if (thread === null) return false
-    // The cursor keeps the order of the rows over all batches, because other statements lock messages in this order.
-    await db.query(
-      `declare thread_rows no scroll cursor for select row from messages where thread_row = $1 order by row`,
-      [thread.row],
-    )
-    for (;;) {
-      const { rows } = await db.query<{ row: string }>(`fetch ${BATCH} from thread_rows`)
-      if (rows.length > 0)
-        await changeLabels(
-          db,
-          rows.map(({ row }) => row),
-          change,
-        )
-      if (rows.length < BATCH) return true
+    // Other statements lock messages in the same order.
+    const batches = inBatches<{ row: string }>(db, {
+      text: 'select row from messages where thread_row = $1 order by row',
+      values: [thread.row],
+      size: BATCH,
+    })
+    for await (const rows of batches) {
+      const messageRows = rows.map(({ row }) => row)
+      await changeLabels(db, messageRows, change)
     }
+    return true
   })
 }
 

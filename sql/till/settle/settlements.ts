@@ -86,7 +86,7 @@ const paymentEvent = (row: EventRow): NewEvent => ({
  * Records the settlement of payments in one database transaction: the state, the receipt and the webhook delivery of
  * each payment. The function also notifies callers that wait for these payments. After a reorganisation, a payment that
  * settles again causes no second webhook. It keeps its receipt if the same transaction settles it again. It gets a new
- * time, so that it also comes again in the account book of a reader that continues after its last entry.
+ * time, so that a reader of the account book, who continues after the last entry, reads this payment again.
  * @param mined lists the transactions that settled the payments. No other transaction with the same nonce can be mined
  * any more, so the function marks such transactions as void.
  * @param apart lists the payments that a group transaction (for several payments) should have settled but did not

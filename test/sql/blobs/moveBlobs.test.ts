@@ -97,7 +97,7 @@ test('large contents can move to the object store and back without any changed b
   await same()
 })
 
-test('a move to the database removes the objects that no row has named for an hour, so that no object stays when BLOB_STORE is taken away', async () => {
+test('a move to the database also removes the objects that no row has named for an hour', async () => {
   await using other = await startBucket()
   await using own = await createTestDatabase()
   const { pool } = own

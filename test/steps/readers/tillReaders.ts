@@ -7,7 +7,7 @@ import { normalEncoding, normalUrl } from '../../../shared/http/normalUrl.ts'
 import { outboundUrlFault } from '../../../shared/http/outboundUrl.ts'
 import { isPublicAddress, judgeHost } from '../../../shared/http/publicAddress.ts'
 import { isDay, parseDuration, parseIsoTime } from '../../../shared/isoTime.ts'
-import { isStorable } from '../../../shared/storable.ts'
+import { isStorable, storableLine } from '../../../shared/storable.ts'
 import { challengePayees, challengeVersions } from '../../../shared/till/anyChallenge.ts'
 import { classifySignature, normaliseSignature } from '../../../shared/till/authorization.ts'
 import { jsonFault } from '../../../shared/till/bazaar/jsonBounds.ts'
@@ -75,6 +75,7 @@ export const TILL_READERS: readonly Reader[] = [
   }),
   ...all('till/bazaar/jsonBounds.ts', BODY_MAX, SCHEMA_TEXT, {
     isStorable: (text) => isStorable(json(text)),
+    storableLine: (text) => storableLine(text, 1_000),
     jsonFault: (text) => jsonFault(json(text), text.length),
   }),
   ...all('till/bazaar/jsonSchema.ts', HEADER_MAX, SCHEMA_TEXT, {

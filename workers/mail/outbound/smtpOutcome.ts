@@ -1,5 +1,6 @@
 import { relayIdOf } from '../../../shared/mail/http/relayReport.ts'
 import { isNoSuchMailbox } from '../../../shared/mail/parse/dsn.ts'
+import { storableLine } from '../../../shared/storable.ts'
 import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
 
 const ERROR_MAX_LENGTH = 500
@@ -45,18 +46,8 @@ export const allOf = (
   to: readonly string[],
   state: 'deferred' | 'failed',
   error: string,
-): RecipientOutcome[] => to.map((address) => ({ address, state, error: asText(error) }))
-
-/**
- * Turns a reply of a mail host, or an error of a library, into one line that every database column can store. If the
- * database refused the text of an outcome, the outcome would not be recorded, and the message would be sent again.
- */
-const asText = (said: string): string =>
-  said
-    .replace(/[\p{Cc}\s]+/gu, ' ')
-    .trim()
-    .slice(0, ERROR_MAX_LENGTH)
-    .toWellFormed()
+): RecipientOutcome[] =>
+  to.map((address) => ({ address, state, error: storableLine(error, ERROR_MAX_LENGTH) }))
 
 /**
  * Lists the SMTP replies that demand TLS or a login (RFC 3207 §4, RFC 4954 §6). These replies are transient, because
@@ -79,8 +70,9 @@ export const asTransient = (failure: SmtpFailure): SmtpFailure =>
  * greeting or login that the mail host refused with any reply.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
-  const said = asText(
+  const said = storableLine(
     isTooLarge(failure) ? `552 5.3.4 ${failure.message}` : (failure.response ?? failure.message),
+    ERROR_MAX_LENGTH,
   )
   const atRecipient = /^RCPT/i.test(failure.command ?? '')
   return {

@@ -3,6 +3,7 @@
  * returns each error of the RPC node as a value.
  */
 import { z } from 'zod'
+import { storableLine } from '../../../shared/storable.ts'
 import { BodyTooLarge, readJson, UNREAD } from './rpcBody.ts'
 
 /**
@@ -164,21 +165,17 @@ async function request(
     if (answer === undefined) throw new RpcTrouble(`${call.method}: no answer`)
     const { error } = answer
     if (error === undefined) return { ok: true, result: answer.result ?? null }
-    return { ok: false, code: error.code, message: storable(error.message), data: error.data }
+    return {
+      ok: false,
+      code: error.code,
+      message: storableLine(error.message, MESSAGE_CHARS_MAX),
+      data: error.data,
+    }
   })
 }
 
+/** Limits the characters of an error text. Payments store this text. */
 const MESSAGE_CHARS_MAX = 1_000
-
-/**
- * Returns an error text of a node or of a contract without control characters, and cuts a long text. Payments store this text, and
- * PostgreSQL refuses a text with U+0000. One refused text would keep all payments of its batch from being sent.
- */
-export const storable = (message: string): string =>
-  message
-    .slice(0, MESSAGE_CHARS_MAX)
-    .replaceAll(/\p{Cc}/gu, ' ')
-    .toWellFormed()
 
 const isLoopback = (url: string): boolean =>
   ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(url).hostname)

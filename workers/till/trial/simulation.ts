@@ -1,8 +1,9 @@
 /** Reads the responses of the chain to simulated transfers. */
 import { decodeErrorResult, type Hex, parseAbi } from 'viem'
+import { storableLine } from '../../../shared/storable.ts'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import type { X402Reason } from '../../../shared/till/x402.ts'
-import { type RpcAnswer, storable } from '../chain/rpc.ts'
+import type { RpcAnswer } from '../chain/rpc.ts'
 import { readTrial } from '../wallets/walletDeployment.ts'
 
 /** Tells why the token contract refuses a transfer. */
@@ -93,8 +94,8 @@ const notDeployed = (refusal: ChainRefusal): Simulated => ({
  * has refused the call.
  */
 export function readRevert(message: string, data: unknown): ChainRefusal {
-  const text = storable(revertString(data) ?? message.replace(/^execution reverted:?\s*/i, ''))
-  const detail = text.slice(0, DETAIL_CHARS_MAX)
+  const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
+  const detail = storableLine(text, DETAIL_CHARS_MAX)
   for (const [pattern, kind, reason] of REVERTS) {
     if (pattern.test(detail)) return { kind, reason, detail }
   }

@@ -106,5 +106,5 @@ describe('the simulation of a transfer that deploys the payer’s wallet tells w
 
 test('the reason of a refused transfer has no character that PostgreSQL cannot store', () => {
   const read = readSimulation({ deployment: null }, error(3, 'x', revert('no\0 way')))
-  expect(read).toMatchObject({ kind: 'refused', refusal: { detail: 'no  way' } })
+  expect(read).toMatchObject({ kind: 'refused', refusal: { detail: 'no way' } })
 })
