@@ -1,7 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import type { Config } from '../../../shared/config/config.ts'
 import { findCodes } from '../../../shared/mail/codes/codes.ts'
-import { findLinks } from '../../../shared/mail/codes/mailLinks.ts'
+import { findLinks } from '../../../shared/mail/codes/links/mailLinks.ts'
 import { OMISSIONS } from '../../../shared/mail/documents/document.ts'
 import { UNCHECKED } from '../../../shared/mail/parse/authentication.ts'
 import type { AttachmentText } from '../../../shared/mail/parse/parseMail.ts'

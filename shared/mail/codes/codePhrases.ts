@@ -33,3 +33,12 @@ export const saysFailure = (text: string): boolean =>
 /** Tells whether a subject is the subject of a reply or a discussion. */
 export const startsReply = (subject: string): boolean =>
   /^ ?(?:re|aw|sv|vs|antw|odp|ynt|rv|res|ref|отв|回复|回覆|답장) ?[:：]/u.test(subject)
+
+/** Tells whether a text asks the reader to give a code to friends, as in `Share your invite code with friends`. */
+export const asksToShare = (text: string): boolean =>
+  /(?<!\p{L})(?:(?:share|give|send|forward|tell|invite|refer)[^.!?]{0,60} (?:friends?|colleagues?|contacts|others)|(?:each|every) friend|earn (?:rewards?|credits?|points?|money|cash|[$€£]))(?!\p{L})/u.test(
+    text,
+  )
+
+/** Tells whether a text names the code of an invitation. */
+export const namesInvitation = (text: string): boolean => /invit\p{L}* codes?(?!\p{L})/u.test(text)

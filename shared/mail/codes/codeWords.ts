@@ -3,7 +3,7 @@
  * word count as words, so `code` is found in `Bestätigungscode`. All given texts are in lower case.
  */
 
-import { PASSWORD } from './linkStems.ts'
+import { PASSWORD } from './links/linkStems.ts'
 
 /**
  * Matches words that name something other than a one-time code. Longer expressions come first in the list, so that a
@@ -164,7 +164,7 @@ const WORDS_BEFORE = /(?:[\p{L}\p{M}'’-]{1,20} ){0,2}[\p{L}\p{M}'’-]{0,20}$/
 const WORDS_AFTER = /^[\p{L}\p{M}'’-]{0,20}(?: [\p{L}\p{M}'’-]{1,20}){0,2}/u
 const BESIDE_CHARS = 48
 
-/** Tells whether a word beside a label (such as "code") says what the code is for, such as a sign-in. */
+/** Tells whether a word beside a label (such as "code") names the purpose of the code, such as a sign-in. */
 function hasPurposeBeside(lower: string, start: number, end: number): boolean {
   const before = WORDS_BEFORE.exec(lower.slice(Math.max(0, start - BESIDE_CHARS), start))![0]
   const after = WORDS_AFTER.exec(lower.slice(end, end + BESIDE_CHARS))![0]

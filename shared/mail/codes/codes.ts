@@ -5,7 +5,7 @@
  */
 import { groupedCode, listedCode } from './backupLists.ts'
 import { CodeLine, evidenceOf, evidenceOfMail, NO_PURPOSE, SHORT_MAIL } from './codeEvidence.ts'
-import { saysNotAsked, saysValidity } from './codePhrases.ts'
+import { asksToShare, namesInvitation, saysNotAsked, saysValidity } from './codePhrases.ts'
 import {
   type Candidate,
   type CodeKind,
@@ -17,8 +17,8 @@ import { CODE_TREES } from './codeTrees.ts'
 import { namesCode, saysUse } from './codeWords.ts'
 import { emphasisOf } from './emphasis.ts'
 import { likelihood } from './likelihood.ts'
+import { purposeOfText } from './links/linkWords.ts'
 import { shownTokens, tokensInLinks } from './linkTokens.ts'
-import { purposeOfText } from './linkWords.ts'
 
 /** Names the part of the mail that contains a code. */
 type CodePart = 'subject' | 'text' | 'html'
@@ -200,12 +200,8 @@ const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
       line.namesCode || saysUse(line.text) || saysValidity(line.lower) || saysNotAsked(line.lower),
   ) || isLoneNumber(lines)
 
-/** Matches a sentence that asks the reader to give a code to friends, as in `Share your invite code with friends`. */
-const REFERRAL =
-  /(?<!\p{L})(?:(?:share|give|send|forward|tell|invite|refer)[^.!?]{0,60} (?:friends?|colleagues?|contacts|others)|(?:each|every) friend|earn (?:rewards?|credits?|points?|money|cash|[$€£]))(?!\p{L})/iu
 /** Matches the subject of a mail about a commit, whose hash may consist of digits: `[owner/name] 629672: Fix it`. */
 const COMMIT = /^\[[\w.-]{1,80}\/[\w.-]{1,100}\] [\da-f]{6,12}: /
-const INVITATION = /invit\p{L}* codes?(?!\p{L})/iu
 
 /**
  * Returns the candidates for one-time codes in a mail, with the evidence about each candidate. The list is empty if the
@@ -225,13 +221,13 @@ export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] 
   if (carried.size === 0 && !mayHaveCode(lines)) return []
   const tokens = tokensInLinks(whole.map((text) => text.slice(0, CODE_SCAN_CHARS)))
   const shared = evidenceOfMail(head, lines)
-  const isReferral = lines.some(({ text: line }) => REFERRAL.test(line))
+  const isReferral = lines.some(({ lower }) => asksToShare(lower))
   const isAnnounced = head.has('certain')
   const judged: Judged[] = []
   for (const [part, own] of parts) {
     let looked = 0
-    for (const [at, { text: line }] of own.entries()) {
-      if (!MAY_HOLD.test(line) || (isReferral && INVITATION.test(line)) || COMMIT.test(line))
+    for (const [at, { text: line, lower }] of own.entries()) {
+      if (!MAY_HOLD.test(line) || (isReferral && namesInvitation(lower)) || COMMIT.test(line))
         continue
       // The function skips lists of codes in a mail that names no purpose of a code, because such a mail often lists
       // commit hashes.

@@ -1,4 +1,4 @@
-import { findLinks } from '../codes/mailLinks.ts'
+import { findLinks } from '../codes/links/mailLinks.ts'
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { visibleHtml } from '../visibleText/visibleHtml.ts'
 import { type DocumentText, TextWriter } from './document.ts'

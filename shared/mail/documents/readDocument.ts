@@ -6,7 +6,7 @@ import { calendarText } from '../calendar/calendarText.ts'
 import type { ReadInvite } from '../calendar/invite.ts'
 import { readCalendar } from '../calendar/readCalendar.ts'
 import { type Code, findCodes } from '../codes/codes.ts'
-import { findLinks, type MailLink } from '../codes/mailLinks.ts'
+import { findLinks, type MailLink } from '../codes/links/mailLinks.ts'
 import { readableText } from '../visibleText/readableText.ts'
 import { readCsv } from './csvText.ts'
 import {

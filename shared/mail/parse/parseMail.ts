@@ -8,7 +8,7 @@ import {
 import { restoreQuotes } from '../address.ts'
 import { codeParts } from '../codes/codeParts.ts'
 import { type Code, findCodes } from '../codes/codes.ts'
-import { findLinks, type MailLink } from '../codes/mailLinks.ts'
+import { findLinks, type MailLink } from '../codes/links/mailLinks.ts'
 import { firstWithin } from '../firstWithin.ts'
 import { replyText, replyTextFromHtml } from '../replyText/replyText.ts'
 import { isMessageId, parseReferences, type ThreadLinks } from '../threading.ts'

@@ -1,6 +1,6 @@
 import type { Cursor } from '../../../shared/cursor.ts'
 import type { Code } from '../../../shared/mail/codes/codes.ts'
-import type { MailLink } from '../../../shared/mail/codes/mailLinks.ts'
+import type { MailLink } from '../../../shared/mail/codes/links/mailLinks.ts'
 import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'

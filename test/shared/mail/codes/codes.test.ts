@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { CODES_MAX, findCodes } from '../../../../shared/mail/codes/codes.ts'
-import { findLinks, LINKS_MAX } from '../../../../shared/mail/codes/mailLinks.ts'
+import { findLinks, LINKS_MAX } from '../../../../shared/mail/codes/links/mailLinks.ts'
 import { parseMail } from '../../../../shared/mail/parse/parseMail.ts'
 import { LATER } from './codeMails/later.ts'
 

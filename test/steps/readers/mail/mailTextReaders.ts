@@ -16,8 +16,12 @@ import {
   saysUse,
 } from '../../../../shared/mail/codes/codeWords.ts'
 import { emphasisOf } from '../../../../shared/mail/codes/emphasis.ts'
-import * as linkPhrases from '../../../../shared/mail/codes/linkPhrases.ts'
-import { shownTokens, tokensInLinks } from '../../../../shared/mail/codes/linkTokens.ts'
+import {
+  linksOfHtml,
+  linksOfText,
+  oneLine,
+} from '../../../../shared/mail/codes/links/foundLinks.ts'
+import * as linkPhrases from '../../../../shared/mail/codes/links/linkPhrases.ts'
 import {
   cancels,
   codePages,
@@ -25,14 +29,15 @@ import {
   hasSecret,
   isGuide,
   urlParts,
-} from '../../../../shared/mail/codes/linkUrls.ts'
+} from '../../../../shared/mail/codes/links/linkUrls.ts'
 import {
   explains,
   isVague,
   purposeOfPath,
   purposeOfText,
-} from '../../../../shared/mail/codes/linkWords.ts'
-import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
+} from '../../../../shared/mail/codes/links/linkWords.ts'
+import { findLinks } from '../../../../shared/mail/codes/links/mailLinks.ts'
+import { shownTokens, tokensInLinks } from '../../../../shared/mail/codes/linkTokens.ts'
 import * as attribution from '../../../../shared/mail/replyText/attribution.ts'
 import * as cutOff from '../../../../shared/mail/replyText/cutOff.ts'
 import * as device from '../../../../shared/mail/replyText/device.ts'
@@ -172,7 +177,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     mailReader(`codes/codePhrases.ts ${name}`, LINE_MAX, TEXT, (text) => read(text)),
   ),
   mailReader(
-    'codes/mailLinks.ts findLinks: text',
+    'codes/links/mailLinks.ts findLinks: text',
     MAIL_MAX,
     TEXT,
     (text) => findLinks({ subject: text, text, html: null }),
@@ -181,20 +186,27 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     { budget: 1_500_000 },
   ),
   mailReader(
-    'codes/mailLinks.ts findLinks: addresses',
+    'codes/links/mailLinks.ts findLinks: addresses',
     MAIL_MAX,
     URL_TEXT,
     (text) => findLinks({ subject: '', text: addresses(text), html: null }),
     { budget: 3_000_000 },
   ),
   mailReader(
-    'codes/mailLinks.ts findLinks: HTML',
+    'codes/links/mailLinks.ts findLinks: HTML',
     HTML_MAX,
     HTML,
     (html) => findLinks({ subject: '', text: '', html }),
     // A mail has up to 500 links of 2,000 characters each, so the function may take many additional steps.
     { budget: 2_000_000 },
   ),
+  mailReader('codes/links/foundLinks.ts linksOfHtml', HTML_MAX, HTML, (html) => linksOfHtml(html), {
+    budget: 2_000_000,
+  }),
+  mailReader('codes/links/foundLinks.ts linksOfText', MAIL_MAX, URL_TEXT, (text) =>
+    linksOfText(addresses(text)),
+  ),
+  mailReader('codes/links/foundLinks.ts oneLine', MAIL_MAX, TEXT, (text) => oneLine(text)),
   ...Object.entries({
     urlParts,
     hasSecret,
@@ -203,18 +215,20 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     codePages: (url: string) => codePages(addresses(url).split(/\s+/)),
     isGuide: (path: string) => isGuide(path, path),
   }).map(([name, read]) =>
-    mailReader(`codes/linkUrls.ts ${name}`, 4_000, URL_TEXT, (text) =>
+    mailReader(`codes/links/linkUrls.ts ${name}`, 4_000, URL_TEXT, (text) =>
       read(`https://a.example/${text}`),
     ),
   ),
-  mailReader('codes/linkWords.ts purposeOfText', 4_000, TEXT, (text) => purposeOfText(text)),
+  mailReader('codes/links/linkWords.ts purposeOfText', 4_000, TEXT, (text) => purposeOfText(text)),
   ...Object.entries({ explains, isVague }).map(([name, read]) =>
-    mailReader(`codes/linkWords.ts ${name}`, 200, TEXT, (text) => read(text)),
+    mailReader(`codes/links/linkWords.ts ${name}`, 200, TEXT, (text) => read(text)),
   ),
   ...Object.entries(linkPhrases).map(([name, read]) =>
-    mailReader(`codes/linkPhrases.ts ${name}`, 4_000, TEXT, (text) => read(text)),
+    mailReader(`codes/links/linkPhrases.ts ${name}`, 4_000, TEXT, (text) => read(text)),
   ),
-  mailReader('codes/linkWords.ts purposeOfPath', 4_000, URL_TEXT, (text) => purposeOfPath(text)),
+  mailReader('codes/links/linkWords.ts purposeOfPath', 4_000, URL_TEXT, (text) =>
+    purposeOfPath(text),
+  ),
   mailReader('visibleText/cssRules.ts readDeclarations', HTML_MAX, CSS, (text) =>
     readDeclarations(text),
   ),

@@ -3,7 +3,7 @@
  * link, because the paths of the links do not show it.
  */
 import { expect, test } from 'bun:test'
-import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
+import { findLinks } from '../../../../../shared/mail/codes/links/mailLinks.ts'
 
 const purposeOf = (words: string) =>
   findLinks({

@@ -1,6 +1,6 @@
 /** Tests which links of a mail the service reads, and which words decide the purpose of a link. */
 import { describe, expect, test } from 'bun:test'
-import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
+import { findLinks } from '../../../../../shared/mail/codes/links/mailLinks.ts'
 
 const TOKEN = '7c1f3a9be02d4485'
 const at = (path: string) => `https://a.example${path}`

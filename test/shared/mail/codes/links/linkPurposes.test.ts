@@ -3,7 +3,7 @@
  * this error. The mail texts around the links were written for these tests.
  */
 import { expect, test } from 'bun:test'
-import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
+import { findLinks } from '../../../../../shared/mail/codes/links/mailLinks.ts'
 
 const TOKEN = '7c1f3a9be02d4485'
 const purposeOf = (html: string, { text = '', subject = '' } = {}) =>

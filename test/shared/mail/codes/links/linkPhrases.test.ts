@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
-import { purposeOfText } from '../../../../shared/mail/codes/linkWords.ts'
+import { purposeOfText } from '../../../../../shared/mail/codes/links/linkWords.ts'
 
 /** Names, for each column of the file linkPhrases.txt, the purpose of the phrases in this column. */
 const PURPOSES = [
