@@ -108,7 +108,7 @@ test('if a request with a secret is deleted or has ended, its job sends nothing 
 
 test('if a request with a secret waits too long for a worker, it fails and is not sent', async () => {
   const id = await accept()
-  await change(id, `expires_at = now()`)
+  await change(id, `expires_at = now() - interval '1 second'`)
   await run(id)
   expect([turns, server.requests]).toEqual([0, []])
   expect(await end(id)).toEqual(['failed', 'it waited too long for a worker'])
