@@ -221,6 +221,11 @@ export async function connectAccount(
     )
     if (rows[0] === undefined) return 'taken'
     const { issuer, subject } = rows[0]
+    // Without the lock, two people who connect one account at the same moment would violate a unique index.
+    await db.query(
+      `select pg_advisory_xact_lock(hashtextextended('account ' || $1 || ' ' || $2, 0))`,
+      [issuer, subject],
+    )
     const { rowCount } = await db.query(
       `update people set oidc_issuer = $2, oidc_subject = $3 where id = $1
          and not exists (select from people where oidc_issuer = $2 and oidc_subject = $3 and id <> $1)`,

@@ -8,6 +8,7 @@ import {
 } from '../../../../sql/account/people/companySignIns.ts'
 import { addPerson } from '../../../../sql/account/people/people.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { blocked } from '../../../support/till/tillRows.ts'
 
 let database: TestDatabase
 beforeEach(async () => {
@@ -118,4 +119,28 @@ test('the result of a sign-in can be read only once, and an unfinished sign-in h
   expect([await take('csi_open1'), await take('csi_none')]).toEqual(['taken', 'taken'])
   const connect = connectAccount(database.pool, 'csi_open1', 'per_none', async () => {})
   expect(await connect).toBe('taken')
+})
+
+test('if two people connect one account at the same moment, the first one gets it, and the second one learns that it is taken', async () => {
+  const people = ['ada', 'bob'].map((name) =>
+    addPerson(
+      database.pool,
+      { email: `${name}@x.test`, name, role: 'operator', projectIds: [] },
+      async () => {},
+    ),
+  )
+  const [ada, bob] = (await Promise.all(people)).map((person) => person!.id)
+  await fill(2, 'done', '5 minutes')
+  await database.pool.query(
+    `update company_sign_ins set issuer = 'https://id.example', subject = 'one',
+       person_id = (array[$1, $2])[right(id, 1)::int]`,
+    [ada, bob],
+  )
+  let second: Promise<string> | undefined
+  const first = connectAccount(database.pool, 'csi_done1', ada!, async () => {
+    second = connectAccount(database.pool, 'csi_done2', bob!, async () => {})
+    await blocked(database.pool, 1)
+  })
+  expect(await first).toBe('connected')
+  expect(await second).toBe('of_other')
 })
