@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import nodemailer, { type SendMailOptions } from 'nodemailer'
-import pino from 'pino'
 import type { LoopTime } from '../../api/http/limits/loopTime.ts'
 import { type ApiServer, startApi } from '../../api/http/server.ts'
 import type { AskSns } from '../../api/smtp/http/ses.ts'
@@ -35,6 +34,7 @@ import { vaultRunner } from '../../workers/runners/vault.ts'
 import { webhooksRunner } from '../../workers/runners/webhooks.ts'
 import { createTestDatabase, type TestDatabase } from './database/database.ts'
 import { undocumented } from './documentedAnswers.ts'
+import { silentLog } from './logs.ts'
 import { trustingLookUp } from './mail/fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './process/tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
@@ -110,8 +110,6 @@ export type TestServiceOptions = {
    */
   policyPort?: number
 }
-
-export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
 /**
  * Waits until all running jobs have ended, before the proxy cuts the database connections. Graphile Worker does not

@@ -1,3 +1,5 @@
+import { lastWarnings } from './logs.ts'
+
 /**
  * Sets the maximum pause in milliseconds between two calls of `probe`. Each call takes processor time from the work for
  * which the test waits.
@@ -17,7 +19,9 @@ export async function waitFor<Result>(
     if (result !== undefined && result !== null && result !== false) {
       return result as NonNullable<Exclude<Result, false>>
     }
-    if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain for: ${wanted}`)
+    if (Date.now() > deadline) {
+      throw new Error(`waited ${timeoutMs} ms in vain for: ${wanted}\n${lastWarnings()}`)
+    }
     await Bun.sleep(pauseMs)
   }
 }

@@ -5,7 +5,8 @@ import { type Config, ConfigError } from '../../shared/config/config.ts'
 import { masterKey } from '../../shared/vault/envelope.ts'
 import { startKeyring, startSigningKeys } from '../../workers/keyring.ts'
 import { whileFailing } from '../support/database/failingStatements.ts'
-import { silentLog, startTestService, type TestService } from '../support/service.ts'
+import { silentLog } from '../support/logs.ts'
+import { startTestService, type TestService } from '../support/service.ts'
 
 const AWAY = 'postgres://nobody@127.0.0.1:1/purser'
 let service: TestService

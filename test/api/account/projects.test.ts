@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../api/http/server.ts'
 import { DEFAULT_SCOPES, PROJECT_SCOPES } from '../../../shared/scopes.ts'
+import { silentLog } from '../../support/logs.ts'
 import {
   createClient,
-  silentLog,
   startTestService,
   type TestService,
   waitForMessages,

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { ForbiddenError, Purser, type PurserEvent } from '../../../api/client/main.ts'
 import { startApi } from '../../../api/http/server.ts'
+import { silentLog } from '../../support/logs.ts'
 import { closeServers, serve } from '../../support/process/localServer.ts'
 import { startTcpProxy } from '../../support/process/tcpProxy.ts'
 import {
   type Agent,
-  silentLog,
   startTestService,
   type TestService,
   waitForMessages,

@@ -6,7 +6,8 @@ import { expect, test } from 'bun:test'
 import { replicaReads } from '../../../api/http/reads.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
-import { silentLog, startTestService } from '../../support/service.ts'
+import { silentLog } from '../../support/logs.ts'
+import { startTestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const named = (name: string, lsn: string | null) => ({

@@ -4,6 +4,7 @@ import { createKeyringSource, masterKeys } from '../../../sql/keyring/keyring.ts
 import { createDkimKey } from '../../../sql/mail/domains/dkimKeys.ts'
 import { queueCheck } from '../../../sql/mail/domains/mailDomains.ts'
 import { startMaintenance } from '../../../workers/operations/maintenance.ts'
+import { silentLog } from '../../support/logs.ts'
 import { fakeDns, type Zone } from '../../support/mail/fakeDns.ts'
 import { sendMail, sunkAt, untilStatus } from '../../support/mail/outbound.ts'
 import { publish } from '../../support/mail/ownDomain.ts'
@@ -11,7 +12,6 @@ import { type Sink, startSink } from '../../support/mail/sink.ts'
 import { talkSmtp } from '../../support/mail/smtpTalk.ts'
 import {
   createClient,
-  silentLog,
   startTestService,
   type TestService,
   waitForMessages,

@@ -6,11 +6,11 @@ import { createParseInbound } from '../../../workers/mail/inbound/parseInbound.t
 import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
 import { Lanes } from '../../../workers/queue/lanes.ts'
 import { noBlobs } from '../../support/database/blobs.ts'
+import { silentLog } from '../../support/logs.ts'
 import { dnsError, trustingLookUp } from '../../support/mail/fakeLookUp.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import {
   type Agent,
-  silentLog,
   startTestService,
   type TestService,
   waitForMessages,

@@ -3,9 +3,10 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startSmtp } from '../../../api/smtp/server.ts'
 import { Spool } from '../../../api/smtp/spool/spool.ts'
+import { silentLog } from '../../support/logs.ts'
 import { handOver, INBOUND_ENV, signedRequest } from '../../support/mail/signedMail.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
-import { silentLog, startTestService, waitForMessages } from '../../support/service.ts'
+import { startTestService, waitForMessages } from '../../support/service.ts'
 
 test('the listener reads a large mail at a limited rate, so that small mails arrive earlier', async () => {
   await using service = await startTestService({ env: { SMTP_LARGE_KB_PER_S: '4' } })

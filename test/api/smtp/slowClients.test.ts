@@ -2,14 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { PATIENCE } from '../../../api/smtp/listener.ts'
 import { type SmtpServer, startSmtp } from '../../../api/smtp/server.ts'
+import { silentLog } from '../../support/logs.ts'
 import { handOver, INBOUND_ENV, signedRequest } from '../../support/mail/signedMail.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
-import {
-  silentLog,
-  startTestService,
-  type TestService,
-  waitForMessages,
-} from '../../support/service.ts'
+import { startTestService, type TestService, waitForMessages } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 

@@ -6,13 +6,9 @@ import nodemailer from 'nodemailer'
 import pino from 'pino'
 import { type SmtpServer, startSmtp } from '../../../api/smtp/server.ts'
 import { parseConfig } from '../../../shared/config/config.ts'
+import { silentLog } from '../../support/logs.ts'
 import { talkSmtp } from '../../support/mail/smtpTalk.ts'
-import {
-  silentLog,
-  startTestService,
-  type TestService,
-  waitForMessages,
-} from '../../support/service.ts'
+import { startTestService, type TestService, waitForMessages } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const FIXTURES = join(import.meta.dir, '../../fixtures/tls')

@@ -8,7 +8,7 @@ import { createBlobs } from '../../../sql/blobs/blobs.ts'
 import { openBlob, sealBlob, sha256 } from '../../../sql/blobs/sealedBlob.ts'
 import { type Bucket, startBucket } from '../../support/database/bucket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
-import { silentLog } from '../../support/service.ts'
+import { silentLog } from '../../support/logs.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let bucket: Bucket

@@ -9,12 +9,12 @@ import { checkMasterKeys } from '../../../sql/keyring/keyring.ts'
 import { BrokenRowsError } from '../../../sql/keyring/rotation.ts'
 import { sealData } from '../../../sql/vault/credentialVersions.ts'
 import { testWhole } from '../../support/database/extent.ts'
+import { silentLog } from '../../support/logs.ts'
 import { printed, startProcess } from '../../support/process/process.ts'
 import {
   type Agent,
   type Client,
   createClient,
-  silentLog,
   startTestService,
   type TestService,
 } from '../../support/service.ts'

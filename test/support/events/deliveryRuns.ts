@@ -4,7 +4,7 @@ import { createDelivery, type NewDelivery } from '../../../sql/events/deliveries
 import { createDeliverWebhook } from '../../../workers/events/deliverWebhook.ts'
 import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
 import type { PoolContext } from '../../../workers/queue/task.ts'
-import { silentLog } from '../service.ts'
+import { silentLog } from '../logs.ts'
 import { registerEndpoint } from '../till/till.ts'
 import { newProject } from '../till/tillRows.ts'
 import { KEYRING } from './eventRows.ts'

@@ -11,7 +11,7 @@ import {
   newChainView,
 } from '../../../workers/till/chain/chainView.ts'
 import { createRpc } from '../../../workers/till/chain/rpc.ts'
-import { silentLog } from '../service.ts'
+import { silentLog } from '../logs.ts'
 import { startNode } from './fakeNode.ts'
 
 const USED = toEventSelector('AuthorizationUsed(address,bytes32)')

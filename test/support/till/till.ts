@@ -23,10 +23,10 @@ import type { ObserveNode } from '../../../workers/till/chain/chainRpc.ts'
 import type { TillTiming } from '../../../workers/till/chain/chainView.ts'
 import { startTill, type Till } from '../../../workers/till/till.ts'
 import { changeProject } from '../changeProject.ts'
+import { silentLog } from '../logs.ts'
 import {
   type Agent,
   examineOptions,
-  silentLog,
   startTestService,
   type TestService,
   type TestServiceOptions,

@@ -7,7 +7,7 @@ import { createSignInCompany } from '../../../workers/account/signInCompany.ts'
 import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
 import { Lanes } from '../../../workers/queue/lanes.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
-import { silentLog } from '../../support/service.ts'
+import { silentLog } from '../../support/logs.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**

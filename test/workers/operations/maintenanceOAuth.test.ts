@@ -1,8 +1,9 @@
 /** Tests that one OAuth table, or one row, cannot prevent the housekeeping from deleting the other old rows. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { startMaintenance } from '../../../workers/operations/maintenance.ts'
+import { silentLog } from '../../support/logs.ts'
 import { exchange, newGrant } from '../../support/oauth/grantRows.ts'
-import { silentLog, startTestService, type TestService } from '../../support/service.ts'
+import { startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 

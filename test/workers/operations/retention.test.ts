@@ -1,13 +1,9 @@
 /** Tests that the workers remove old rows after the number of days that the service or the project has set. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startMaintenance } from '../../../workers/operations/maintenance.ts'
+import { silentLog } from '../../support/logs.ts'
 import { rawMail, receive } from '../../support/mail/mailRows.ts'
-import {
-  messagePath,
-  silentLog,
-  startTestService,
-  type TestService,
-} from '../../support/service.ts'
+import { messagePath, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let service: TestService

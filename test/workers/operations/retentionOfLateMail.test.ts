@@ -1,14 +1,10 @@
 /** Tests that the retention time of a sent mail begins when the service may send the mail. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startMaintenance } from '../../../workers/operations/maintenance.ts'
+import { silentLog } from '../../support/logs.ts'
 import { rawMail, receive } from '../../support/mail/mailRows.ts'
 import { hurry, sendMail, untilStatus } from '../../support/mail/outbound.ts'
-import {
-  messagePath,
-  silentLog,
-  startTestService,
-  type TestService,
-} from '../../support/service.ts'
+import { messagePath, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/long.ts'
 

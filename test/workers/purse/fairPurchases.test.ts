@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import { startPool } from '../../../workers/queue/pool.ts'
 import { purseRunner } from '../../../workers/runners/purse.ts'
+import { silentLog } from '../../support/logs.ts'
 import { startBuyScene } from '../../support/purse/buyScene.ts'
-import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const SLOTS = 20

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { startAlarm } from '../../../workers/queue/alarm.ts'
+import { silentLog } from '../../support/logs.ts'
 import { shortestMs } from '../../support/process/shortestMs.ts'
-import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/process/alone.ts'
 

@@ -1,7 +1,7 @@
 /** Tests which outcomes of jobs wait for the database, and for how long. */
 import { expect, test } from 'bun:test'
 import { createHeldOutcomes } from '../../../workers/queue/heldOutcomes.ts'
-import { silentLog } from '../../support/service.ts'
+import { silentLog } from '../../support/logs.ts'
 
 /** Makes the error of a connection that PostgreSQL refuses. */
 const away = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })

@@ -11,7 +11,7 @@ import {
 import { startPool } from '../../../workers/queue/pool.ts'
 import type { Task } from '../../../workers/queue/task.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
-import { silentLog } from '../../support/service.ts'
+import { silentLog } from '../../support/logs.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let database: TestDatabase

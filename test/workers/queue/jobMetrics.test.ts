@@ -4,7 +4,7 @@ import { addJob } from '../../../sql/queue/jobs.ts'
 import { createJobMetrics } from '../../../workers/queue/jobMetrics.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
-import { silentLog } from '../../support/service.ts'
+import { silentLog } from '../../support/logs.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 test('the metrics of jobs count the jobs that fail apart from the jobs that succeed', async () => {

@@ -7,6 +7,7 @@ import { expireRawMail } from '../../../../sql/mail/messages/expireMail.ts'
 import { startPool } from '../../../../workers/queue/pool.ts'
 import { outboundRunner } from '../../../../workers/runners/outbound.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail, sunkAt, untilStatus } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
@@ -15,7 +16,6 @@ import {
   createClient,
   messagePath,
   outboundOptions,
-  silentLog,
   startTestService,
   type TestService,
 } from '../../../support/service.ts'

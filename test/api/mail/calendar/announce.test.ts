@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { transaction } from '../../../../sql/db.ts'
 import { endUnsent, lockUnsent } from '../../../../sql/mail/outbound/unsentMails.ts'
 import { startMaintenance } from '../../../../workers/operations/maintenance.ts'
+import { silentLog } from '../../../support/logs.ts'
 import {
   calendarOf,
   untilCalendar,
@@ -16,7 +17,6 @@ import { callTool, connectMcp, textOf } from '../../../support/mcp.ts'
 import {
   type Agent,
   messagePath,
-  silentLog,
   startTestService,
   type TestService,
 } from '../../../support/service.ts'

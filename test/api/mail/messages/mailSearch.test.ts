@@ -224,7 +224,7 @@ test('a maintenance job adds messages to the search index that were stored befor
   })
   await pool.query('update messages set search = null where project_id = $1', [older.project.id])
   const { startMaintenance } = await import('../../../../workers/operations/maintenance.ts')
-  const { silentLog } = await import('../../../support/service.ts')
+  const { silentLog } = await import('../../../support/logs.ts')
   const maintenance = startMaintenance(service.database.url, service.config.retention, silentLog)
   await waitFor('the index', async () => (await find({ q: 'ancient' }, older)).length === 1)
   await maintenance.stop()

@@ -9,7 +9,7 @@ import { attachState, newRequestState, stateOf } from '../../../../api/http/requ
 import type { Services } from '../../../../api/http/services.ts'
 import { waitForMessage } from '../../../../api/mail/messages/messageWaitRoutes.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
-import { silentLog } from '../../../support/service.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 
 let database: TestDatabase

@@ -98,7 +98,8 @@ test('if a send request is refused, its Idempotency-Key can be used again', asyn
 test('if two API processes get equal send requests at the same time, only one mail is sent, and all requests get the same response', async () => {
   const agent = await service.newAgent()
   const { startApi } = await import('../../../../api/http/server.ts')
-  const { createClient, silentLog } = await import('../../../support/service.ts')
+  const { createClient } = await import('../../../support/service.ts')
+  const { silentLog } = await import('../../../support/logs.ts')
   const second = startApi(service.config, service.database.url, silentLog)
   try {
     const elsewhere = createClient(`http://127.0.0.1:${second.port}`, agent.key)

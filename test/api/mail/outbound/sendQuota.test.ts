@@ -1,11 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../api/http/server.ts'
-import {
-  createClient,
-  silentLog,
-  startTestService,
-  type TestService,
-} from '../../../support/service.ts'
+import { silentLog } from '../../../support/logs.ts'
+import { createClient, startTestService, type TestService } from '../../../support/service.ts'
 import '../../../support/long.ts'
 
 let service: TestService

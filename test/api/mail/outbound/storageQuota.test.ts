@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startEventFeed } from '../../../../api/events/eventFeed.ts'
 import { type SmtpServer, startSmtp } from '../../../../api/smtp/server.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { hurry, sendMail, untilStatus } from '../../../support/mail/outbound.ts'
 import { handOver, INBOUND_ENV, signedRequest } from '../../../support/mail/signedMail.ts'
 import { deliverRaw, talkSmtp } from '../../../support/mail/smtpTalk.ts'
 import {
   type Agent,
-  silentLog,
   startTestService,
   type TestService,
   waitForMessages,

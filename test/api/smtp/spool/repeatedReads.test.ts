@@ -13,8 +13,8 @@ import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts
 import type { Pool } from '../../../../sql/db.ts'
 import { createRule } from '../../../../sql/mail/inbound/emailRules.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { addressOf } from '../../../support/mail/mailRows.ts'
-import { silentLog } from '../../../support/service.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 

@@ -7,7 +7,8 @@ import { startApi } from '../../../../api/http/server.ts'
 import { OfferCounts } from '../../../../api/till/payments/offerCounts.ts'
 import { decodePaymentHeader } from '../../../../shared/till/x402.ts'
 import { addOfferCounts } from '../../../../sql/till/payments/funnel.ts'
-import { type Agent, createClient, silentLog } from '../../../support/service.ts'
+import { silentLog } from '../../../support/logs.ts'
+import { type Agent, createClient } from '../../../support/service.ts'
 import { encodeHeader, payloadV2 } from '../../../support/till/headers/x402v2.ts'
 import {
   newPayer,

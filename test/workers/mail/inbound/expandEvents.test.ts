@@ -4,8 +4,8 @@
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { createExpandEvents } from '../../../../workers/mail/inbound/expandEvents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { newEvent, newInstance } from '../../../support/mail/calendar/calendarRows.ts'
-import { silentLog } from '../../../support/service.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
 
 let database: TestDatabase

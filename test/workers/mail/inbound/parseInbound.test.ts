@@ -13,12 +13,12 @@ import { inboundRunner } from '../../../../workers/runners/inbound.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
 import { startPostgresProxy } from '../../../support/database/postgresProxy.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { dnsError, trustingLookUp } from '../../../support/mail/fakeLookUp.ts'
 import { rawMail, takeIn } from '../../../support/mail/mailRows.ts'
 import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
 import {
   type Agent,
-  silentLog,
   startTestService,
   type TestService,
   waitForMessages,

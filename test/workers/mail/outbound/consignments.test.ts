@@ -9,8 +9,8 @@ import { recordMailAttempts } from '../../../../sql/mail/outbound/mailAttempts.t
 import { sendConsignments } from '../../../../workers/mail/outbound/consignments.ts'
 import type { Report } from '../../../../workers/mail/outbound/transport.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { begin, newSent, recipientsOf, type SentRow } from '../../../support/mail/mailRows.ts'
-import { silentLog } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 let database: TestDatabase

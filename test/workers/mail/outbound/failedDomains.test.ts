@@ -5,9 +5,9 @@ import { createSendMail } from '../../../../workers/mail/outbound/sendMail.ts'
 import { Lanes, MAIL_LIMITS } from '../../../../workers/queue/lanes.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { newSent, recipientsOf } from '../../../support/mail/mailRows.ts'
 import { newKeyring } from '../../../support/purse/purseRows.ts'
-import { silentLog } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 test('while the name servers of a failed domain are silent, mail to the domain uses only two job slots, and the next mail waits without a slot', async () => {

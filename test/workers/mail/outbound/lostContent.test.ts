@@ -4,8 +4,8 @@ import { LostObjectError } from '../../../../sql/blobs/sealedBlob.ts'
 import { createSendMail } from '../../../../workers/mail/outbound/sendMail.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { newSent } from '../../../support/mail/mailRows.ts'
-import { silentLog } from '../../../support/service.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

@@ -5,8 +5,8 @@ import { MailMemory, type MemoryTurn } from '../../../../workers/mail/outbound/m
 import { createSendMail } from '../../../../workers/mail/outbound/sendMail.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { newSent, recipientsOf } from '../../../support/mail/mailRows.ts'
-import { silentLog } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 let database: TestDatabase

@@ -5,9 +5,9 @@ import { createSendMail } from '../../../../workers/mail/outbound/sendMail.ts'
 import type { OutgoingMail, Report } from '../../../../workers/mail/outbound/transport.ts'
 import { noBlobs } from '../../../support/database/blobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { silentLog } from '../../../support/logs.ts'
 import { newSent, recipientsOf } from '../../../support/mail/mailRows.ts'
 import { newKeyring } from '../../../support/purse/purseRows.ts'
-import { silentLog } from '../../../support/service.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']

@@ -135,7 +135,7 @@ test('if the API process stops during a redeem request, the response says that t
   await till.client.setAutomine(false)
   const { header } = await pay()
   const { startApi } = await import('../../../../api/http/server.ts')
-  const { silentLog } = await import('../../../support/service.ts')
+  const { silentLog } = await import('../../../support/logs.ts')
   const { config, database } = till.service
   const other = startApi(config, database.url, silentLog)
   const answer = fetch(`http://127.0.0.1:${other.port}/v0/payments/redeem`, {

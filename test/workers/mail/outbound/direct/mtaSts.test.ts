@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createMtaSts } from '../../../../../workers/mail/outbound/direct/mtaSts.ts'
+import { silentLog } from '../../../../support/logs.ts'
 import { fakeDns, type Zone } from '../../../../support/mail/fakeDns.ts'
 import { sendMail, untilStatus } from '../../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../../support/mail/sink.ts'
@@ -12,7 +13,6 @@ import { newCertificate, serveTls } from '../../../../support/process/tlsServer.
 import {
   type Agent,
   messagePath,
-  silentLog,
   startTestService,
   type TestService,
 } from '../../../../support/service.ts'
