@@ -66,6 +66,8 @@ export async function reconcile(
   memory: Reconciler,
   newest: Block,
 ): Promise<void> {
+  memory.lowerLooks = newest.number < chain.head.number ? memory.lowerLooks + 1 : 0
+  if (memory.lowerLooks >= LOWER_LOOKS) chain.head = newest
   const { chainId } = chain.network
   const { lostMs } = chain.timing
   const idle = await findIdlePayments(chain.pool, {
@@ -74,8 +76,6 @@ export async function reconcile(
     limit: BATCH_MAX,
   })
   for (const paymentId of idle) await queueSettlement(chain.pool, paymentId, null)
-  memory.lowerLooks = newest.number < chain.head.number ? memory.lowerLooks + 1 : 0
-  if (memory.lowerLooks >= LOWER_LOOKS) chain.head = newest
   await eachStep([
     () => watchForReorganisation(chain, memory, newest),
     () => finalize(chain, memory),

@@ -3,12 +3,14 @@
  * requests to the chain node: one for the head block, and one for the used nonces of all gas wallets. Transaction
  * receipts are fetched once, and only for used nonces.
  */
+import type { Logger } from 'pino'
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
-import { createPause } from '../../../shared/process/pause.ts'
+import { createOutage, type Outage } from '../../../shared/process/outage.ts'
+import { createPause, repeat } from '../../../shared/process/pause.ts'
 import { syncWallet } from '../../../sql/till/settle/gasWallets.ts'
 import { recordHead, recordRpcTrouble } from '../../../sql/till/watch/chainStatus.ts'
 import { findUsedNonces, hasOpenTransactions } from '../../../sql/till/watch/openTransactions.ts'
-import { type Block, readNetwork, readTip, readWallets } from '../chain/chain.ts'
+import { readNetwork, readTip, readWallets } from '../chain/chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
 import { resolveUsed } from './minedTransactions.ts'
@@ -26,7 +28,8 @@ const PAUSE_SHARE = 4
 
 /**
  * Runs the watcher, which polls the chain, until it is stopped. The promise `ready` resolves after the first poll, even
- * if the first poll fails.
+ * if the first poll fails. The checks of `reconcile` run beside the polls, because a check that the chain node answers
+ * slowly would otherwise delay every settlement.
  */
 export function startWatcher(view: ChainView, reconciler: Reconciler) {
   const { promise: ready, resolve: isReady } = Promise.withResolvers<void>()
@@ -34,7 +37,7 @@ export function startWatcher(view: ChainView, reconciler: Reconciler) {
   const pause = createPause()
   let nudged = false
   let lastNewsMs = performance.now()
-  let lastReconcileMs = Number.NEGATIVE_INFINITY
+  const memory: PollMemory = { number: undefined, recordedMs: Number.NEGATIVE_INFINITY }
   view.nudge = () => {
     nudged = true
     lastNewsMs = performance.now()
@@ -48,23 +51,29 @@ export function startWatcher(view: ChainView, reconciler: Reconciler) {
   const ended = (async () => {
     while (!stopped) {
       nudged = false
-      const full = performance.now() - lastReconcileMs >= view.timing.idleMs
-      if (full) lastReconcileMs = performance.now()
-      const { busy, news } = await look(view, full ? reconciler : null)
+      const { busy, news } = await look(view, memory)
       if (news) lastNewsMs = performance.now()
       isReady()
       if (!stopped && !nudged) await pause.sleep(pauseMs(busy))
     }
   })()
+  const outage = createOutage('the chain')
+  const checks = ready.then(() => repeat(() => check(view, reconciler, outage), view.timing.idleMs))
   return {
     ready,
     async stop() {
       stopped = true
       pause.wake()
-      await ended
+      await Promise.all([ended, checks.then(({ stop }) => stop())])
     },
   }
 }
+
+/**
+ * Holds the number of the newest block at the last poll, and the time at which a poll last recorded the newest block.
+ * The time is in milliseconds of `performance.now()`.
+ */
+type PollMemory = { number: bigint | undefined; recordedMs: number }
 
 /**
  * Polls the chain for changes once. A fault of the RPC node or the database is logged, and the next poll makes another
@@ -72,24 +81,26 @@ export function startWatcher(view: ChainView, reconciler: Reconciler) {
  */
 async function look(
   view: ChainView,
-  reconciler: Reconciler | null,
+  memory: PollMemory,
 ): Promise<{ busy: boolean; news: boolean }> {
   try {
     if (view.network === null && !(await connect(view))) return { busy: false, news: false }
-    const headBefore = view.head?.number
-    const newest = await refreshHead(view)
+    await refreshHead(view)
     if (!isKnown(view)) return { busy: false, news: false }
-    const news = await lookAtWallets(view, headBefore !== view.head.number)
-    if (reconciler !== null || headBefore !== view.head.number) {
-      const { chainId, network } = view.network
-      await recordHead(view.pool, { chainId, network, ...view.head })
+    const { chainId, network } = view.network
+    const { head } = view
+    const isNewHead = memory.number !== head.number
+    const news = await lookAtWallets(view, isNewHead)
+    memory.number = head.number
+    // An old block is recorded again, because `/readyz` needs to know that the node still responds.
+    if (isNewHead || performance.now() - memory.recordedMs >= view.timing.idleMs) {
+      await recordHead(view.pool, { chainId, network, ...head })
+      memory.recordedMs = performance.now()
     }
-    const trouble = reconciler === null ? null : await reconcileOn(view, reconciler, newest)
-    if (trouble === null) view.outage.answered()
-    else noteTrouble(view, trouble)
-    return { busy: await hasOpenTransactions(view.pool, view.network.chainId), news }
+    view.outage.answered()
+    return { busy: await hasOpenTransactions(view.pool, chainId), news }
   } catch (error) {
-    noteTrouble(view, error as Error)
+    noteTrouble(view.log, view.outage, error as Error)
     if (error instanceof RpcTrouble) {
       await recordRpcTrouble(view.pool, error.message).catch(() => {})
     }
@@ -98,22 +109,19 @@ async function look(
 }
 
 /**
- * Runs the checks of one poll. @returns the fault of the RPC node if it fails at a check. The node then still counts as
- * reachable, because it has just sent the newest block. Otherwise a payment whose check fails at each poll would make
- * all processes look unready.
+ * Runs the checks of `reconcile` once. A chain node that fails at a check still counts as reachable while the polls
+ * succeed. Otherwise a payment whose check always fails would make all processes look unready.
  */
-async function reconcileOn(
-  chain: KnownChain,
-  reconciler: Reconciler,
-  newest: Block,
-): Promise<RpcTrouble | null> {
-  chain.tipWei = await readTip(chain.rpc).catch(() => chain.tipWei)
+async function check(view: ChainView, reconciler: Reconciler, outage: Outage): Promise<void> {
   try {
-    await reconcile(chain, reconciler, newest)
-    return null
+    if (view.network === null) return
+    const newest = await refreshHead(view)
+    if (!isKnown(view)) return
+    view.tipWei = await readTip(view.rpc).catch(() => view.tipWei)
+    await reconcile(view, reconciler, newest)
+    outage.answered()
   } catch (error) {
-    if (!(error instanceof RpcTrouble)) throw error
-    return error
+    noteTrouble(view.log, outage, error as Error)
   }
 }
 
@@ -121,7 +129,7 @@ async function reconcileOn(
  * Combines log lines about repeated faults into one line, because an RPC node that is down for an hour would fill the
  * log.
  */
-function noteTrouble({ log, outage }: ChainView, error: Error): void {
+function noteTrouble(log: Logger, outage: Outage, error: Error): void {
   if (isDatabaseUnavailable(error)) {
     log.warn({ err: error }, 'the chain was not looked at')
     return

@@ -22,7 +22,7 @@ beforeAll(async () => {
   seller = await till.newSeller()
 })
 afterEach(() => {
-  for (const faults of [proxy.answers, proxy.edits, proxy.errors]) faults.clear()
+  for (const faults of [proxy.answers, proxy.edits, proxy.errors, proxy.delays]) faults.clear()
   return till.client.setAutomine(true)
 })
 afterAll(async () => {
@@ -56,6 +56,21 @@ for (const [name, edit] of [
     await waitFor('the settlement', async () => (await statusOf(body.paymentId)) === 'settled')
   })
 }
+
+test('while the chain node answers a check of the chain slowly, payments settle at the usual speed', async () => {
+  const slowMs = 4_000
+  let askedMs = 0
+  proxy.delays.set('eth_getBlockByNumber', ([tag]) => {
+    if (tag !== 'finalized') return 0
+    askedMs = performance.now()
+    return slowMs
+  })
+  await waitFor('the check', () => askedMs > 0)
+  const checkMs = askedMs
+  const { body } = await redeem(seller, (await pay()).header)
+  await waitFor('the settlement', async () => (await statusOf(body.paymentId)) === 'settled')
+  expect(performance.now() - checkMs).toBeLessThan(slowMs)
+})
 
 test('if the chain node shows a receipt late, the receipt settles the payment, and no second transaction is sent', async () => {
   const before = await sent()
