@@ -160,13 +160,15 @@ describe('a settlement job makes one attempt to settle its payment', () => {
     const release = hold()
     const lanes = createSettlementLanes(chain)
     const id = await payment()
+    // After five attempts in vain, the next pause lasts for five seconds. The second job therefore ends in this pause.
+    await set(id, 'trouble_count = 5')
     const first = lanes.settle(id)
     await isAsked(id)
     const second = lanes.settle(id)
     release()
     await Promise.all([first, second])
     await lanes.drain()
-    expect((await row(pool, 'payments', id)).trouble_count).toBe(1)
+    expect((await row(pool, 'payments', id)).trouble_count).toBe(6)
   })
 
   test('a settlement job postpones its payment while the state of the chain is unknown', async () => {
