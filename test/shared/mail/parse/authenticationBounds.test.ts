@@ -80,6 +80,9 @@ test.each([
   ['such a name after a line of one NUL', `${HEAD}\0\r\nFrom\v: ada@example.com\r\n\r\n`],
 ])('the authentication does not read a header with %s', (_, text) => expect(judge(text)).toBe('no'))
 
+test('the authentication reads a header whose folded value holds UTF-8 and a colon', () =>
+  expect(judge(`${HEAD}Subject: Rückfrage\r\n für Köln: morgen\r\n\r\nbody`)).toBe('whole'))
+
 test.each([
   ['From: a@b.test\r\n\r\nFrom: c@d.test\r\n', 1],
   ['from : a@b.test\r\n', 1],
