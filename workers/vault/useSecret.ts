@@ -1,11 +1,13 @@
 import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
 import {
   checkUseRequest,
   type FilledRequest,
   fillRequest,
   type UseRequest,
 } from '../../shared/vault/useRequest.ts'
+import { type Queryable, transaction } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
 import { readForUse } from '../../sql/vault/credentialReads.ts'
@@ -41,9 +43,8 @@ export const createUseSecret = (
     const turn = await lanes.enter(`use:${due.projectId}`, due.projectId)
     if (!turn.granted) return comeBack(useId, turn.returnInMs)
     try {
-      const request = await startUse(pool, useId, await source(pool))
-      if (request === null) return
-      await finish(useId, await send(request, due))
+      const filled = await start(useId, due)
+      if (filled !== null) await finish(useId, await send(filled, due))
     } finally {
       turn.leave()
     }
@@ -59,8 +60,19 @@ export const createUseSecret = (
     })
   }
 
-  async function send(request: UseRequest, due: DueUse): Promise<UseEnd> {
-    const filled = await fill(request, due)
+  /**
+   * Marks the request as `sending`, and returns it with the secret filled in. If an error prevents this, nothing is sent,
+   * so the mark is rolled back and a later run of the job sends the request.
+   */
+  async function start(useId: string, due: DueUse): Promise<FilledRequest | string | null> {
+    const keyring = await source(pool)
+    return transaction(pool, async (db) => {
+      const request = await startUse(db, useId, keyring)
+      return request === null ? null : fill(db, request, { ...due, keyring })
+    })
+  }
+
+  async function send(filled: FilledRequest | string, due: DueUse): Promise<UseEnd> {
     if (typeof filled === 'string') return failed(filled)
     return sendFilled(policy, filled, (answer, secrets) =>
       masker.mask(answer, secrets, due.projectId),
@@ -71,8 +83,12 @@ export const createUseSecret = (
    * Returns the HTTP request with the secret filled in, or the reason why the request must not be sent. The request is
    * checked again, because the credential may have changed since the service accepted the request.
    */
-  async function fill(request: UseRequest, due: DueUse): Promise<FilledRequest | string> {
-    const credential = await readForUse(pool, { ...due, keyring: await source(pool) })
+  async function fill(
+    db: Queryable,
+    request: UseRequest,
+    due: DueUse & { keyring: Keyring },
+  ): Promise<FilledRequest | string> {
+    const credential = await readForUse(db, due)
     if (credential === null) return 'the credential is gone or has expired'
     try {
       checkUseRequest(request, { allowLoopback: policy.allowPrivate })

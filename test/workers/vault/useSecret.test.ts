@@ -114,6 +114,15 @@ test('if a request with a secret waits too long for a worker, it fails and is no
   expect(await end(id)).toEqual(['failed', 'it waited too long for a worker'])
 })
 
+test('if the credential cannot be read before a request with a secret is sent, a later run of the job sends the request', async () => {
+  const id = await accept()
+  await database.pool.query('alter table credential_versions rename column ciphertext to hidden')
+  await expect(run(id)).rejects.toThrow('ciphertext')
+  await database.pool.query('alter table credential_versions rename column hidden to ciphertext')
+  await run(id)
+  expect([server.requests.length, await end(id)]).toEqual([1, ['answered', null]])
+})
+
 test('if two workers begin the same request with a secret, the request is sent only once', async () => {
   const id = await accept()
   onTurn = async () => {
