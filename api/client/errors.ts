@@ -36,6 +36,11 @@ export class ApiError extends PurserError {
   readonly requestId: string | null
   /** Holds the complete body of the HTTP response. */
   readonly body: Readonly<Record<string, unknown>>
+  /**
+   * Tells whether the service may have carried out the call nevertheless, because the response to an earlier attempt of
+   * the call was lost.
+   */
+  readonly mayBeDone: boolean
 
   constructor(answer: ErrorAnswer) {
     super(answer.message)
@@ -43,6 +48,7 @@ export class ApiError extends PurserError {
     this.code = answer.code
     this.requestId = answer.requestId
     this.body = answer.body
+    this.mayBeDone = answer.mayBeDone ?? false
   }
 }
 
@@ -54,6 +60,8 @@ export type ErrorAnswer = {
   body: Record<string, unknown>
   /** Holds the number of seconds in the header Retry-After. */
   retryAfterS: number | null
+  /** Tells whether an earlier attempt of the call may have reached the service although its response was lost. */
+  mayBeDone?: boolean
 }
 
 /** Reports an HTTP status of 400, 413, 415 or 422. The field `message` names the mistake in the call. */

@@ -133,7 +133,8 @@ export class Http {
           if (retryAfterS !== null) waitMs = Math.max(waitMs, retryAfterS * 1_000)
           const isSoon = (retryAfterS ?? 0) * 1_000 <= retryAfterMaxMs
           const again = RETRIED.has(status) && (mayRepeat || status === 429) && isSoon
-          if (isLast || !again || Date.now() + waitMs >= deadlineMs) throw errorOf(answer.error)
+          if (isLast || !again || Date.now() + waitMs >= deadlineMs)
+            throw errorOf({ ...answer.error, mayBeDone })
           mayBeDone ||= status !== 429
         } else {
           return answer.value as Operations[Id]['result']

@@ -137,9 +137,9 @@ const isPassing = (error: unknown): boolean =>
   error instanceof RateLimitError ||
   (error instanceof ServerError && error.status !== 500)
 
-/** Tells whether the service has refused a call. The service then has not accepted the purchase. */
+/** Tells whether the service has refused each attempt of a call. The service then has not accepted the purchase. */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof ApiError && error.status >= 400 && error.status < 500
+  error instanceof ApiError && error.status >= 400 && error.status < 500 && !error.mayBeDone
 
 function responseOf(bought: Purchase): Response {
   const { response } = bought

@@ -166,8 +166,8 @@ export function createPaywall<Answer>(
       return refusal(result, versions)
     } catch (error) {
       // The paywall forgets a new key after a 429. Otherwise worthless payments would fill the map of keys while the
-      // service refuses their calls.
-      if (isNew && error instanceof RateLimitError) dropKey?.()
+      // service refuses their calls. It keeps the key if the service may have granted the payment in an earlier attempt.
+      if (isNew && error instanceof RateLimitError && !error.mayBeDone) dropKey?.()
       sale.unsold()
       return unavailable(error)
     }

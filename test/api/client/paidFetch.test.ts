@@ -16,11 +16,14 @@ type Call = { method: string; path: string; key: string | null; body: unknown }
  * Returns a client whose calls get the given purchases one after another, and the list of its calls. All calls after
  * the last purchase get this purchase again. An error in the list simulates a lost connection.
  */
-function buying(...purchases: object[]) {
+const buying = (...purchases: object[]) => retrying(0, purchases)
+
+/** Returns a client like that of {@link buying}, which repeats each of its calls up to `retries` times. */
+function retrying(retries: number, purchases: readonly object[]) {
   const calls: Call[] = []
   const purser = new Purser({
     apiKey: `loid-${'0'.repeat(64)}`,
-    retries: 0,
+    retries,
     fetch: async (request) => {
       const { pathname, search } = new URL(request.url)
       const text = await request.text()
@@ -199,6 +202,18 @@ test('if a purchase may have begun despite an error, the error names the idempot
       purchase,
       status,
     ])
+  }
+})
+
+test('if the service refuses the repetition of a purchase whose response was lost, the error names the idempotency key', async () => {
+  for (const lost of [AWAY, BUSY]) {
+    for (const status of [403, 429]) {
+      const refused = Response.json({ error: 'x', message: 'y' }, { status })
+      const { calls, buy } = retrying(1, [lost, refused])
+      const error = await buy({}, { timeoutMs: 1_500 }).catch((reason) => reason)
+      expect(error).toBeInstanceOf(OpenPurchaseError)
+      expect([error.key, error.cause.status]).toEqual([calls[0]!.key, status])
+    }
   }
 })
 

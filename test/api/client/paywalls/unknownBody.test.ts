@@ -10,8 +10,8 @@ import {
 
 const LONG = 'a'.repeat(1024 * 1024 + 1)
 
-function open(handler: (served: number) => Response | Promise<Response>) {
-  const service = shopService()
+function open(handler: (served: number) => Response | Promise<Response>, retries = 0) {
+  const service = shopService(retries)
   const state = { served: 0, service }
   const serve = requirePayment({ purser: service.purser, amount: '0.01' }, () =>
     handler(++state.served),
@@ -24,6 +24,7 @@ function open(handler: (served: number) => Response | Promise<Response>) {
   }
   return Object.assign(state, { ask, serve })
 }
+const LIMITED = { status: 429, headers: { 'retry-after': '30' } }
 const DUPLICATE = [402, 'duplicate_settlement']
 
 test('if the handler fails, the payer may repeat a request with a long body and the same payment until the paywall has sold a response', async () => {
@@ -43,6 +44,23 @@ test('if the paywall does not get the service’s response, the payer may repeat
   const payment = newPaymentHeader()
   shop.service.answer = () => {
     throw new TypeError('the connection broke')
+  }
+  expect((await shop.ask(payment))[0]).toBe(503)
+  shop.service.answer = null
+  expect(await shop.ask(payment)).toEqual([200, 'ha'])
+  expect(new Set(shop.service.keys()).size).toBe(1)
+})
+
+test('if the service refuses the repetition of a lost call for now, the payer may repeat a request with a long body, and gets the content', async () => {
+  const shop = open(() => new Response('ha'), 1)
+  const payment = newPaymentHeader()
+  let calls = 0
+  shop.service.answer = (call) => {
+    if (++calls === 1) {
+      shop.service.usual(call)
+      throw new TypeError('the connection broke')
+    }
+    return Response.json({ error: 'rate_limited', message: 'Too many requests' }, LIMITED)
   }
   expect((await shop.ask(payment))[0]).toBe(503)
   shop.service.answer = null

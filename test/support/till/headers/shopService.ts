@@ -76,13 +76,15 @@ export type ShopService = {
   keys(): (string | null)[]
   /** Replaces the response of the service to each call, until the test sets it to null. */
   answer: ((call: Call) => unknown) | null
+  /** Responds to a call as the service does while the field `answer` is null. */
+  usual: (call: Call) => unknown
 }
 
 /**
  * Starts a service that accepts each payment once. A second redeem call with the same idempotency key gets the same
  * response again, and a call with another key gets `duplicate_settlement`.
  */
-export function shopService(): ShopService {
+export function shopService(retries = 0): ShopService {
   const granted = new Map<string, string | null>()
   const usual = ({ path, body, key }: Call) => {
     if (path === '/v0/payments/challenge') return CHALLENGE
@@ -95,9 +97,10 @@ export function shopService(): ShopService {
     keys: () =>
       service.calls.filter(({ path }) => path === '/v0/payments/redeem').map(({ key }) => key),
     answer: null,
+    usual,
     purser: new Purser({
       apiKey: `loid-${'0'.repeat(64)}`,
-      retries: 0,
+      retries,
       fetch: async (request) => {
         const call = {
           path: new URL(request.url).pathname,
