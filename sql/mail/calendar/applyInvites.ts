@@ -135,7 +135,8 @@ async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
   if (instance === WHOLE) {
     if (isProven) await forgetUnprovenInstances(db, place, organizer)
     const isMoved = known !== null && !isSameTime(known.invite, invite)
-    if (isMoved) await forgetChangedInstances(db, place, { organizer, row })
+    const isRevived = known?.status === 'cancelled' && !isCancellation
+    if (isMoved || isRevived) await forgetChangedInstances(db, place, { organizer, row })
     if (isCancellation) rows.push(...(await cancelInstances(db, place, organizer)))
   } else if (isMovedInstance(known, invite)) {
     await forgetAnswers(db, series === null ? [row] : [row, series.row], instance)
@@ -232,8 +233,8 @@ async function forgetUnprovenInstances(
 }
 
 /**
- * Deletes the earlier changed instances of a series when the whole series moves to another time. The function also
- * deletes the attendees' answers to the old time.
+ * Deletes the earlier changed instances of a series when the whole series moves to another time, or takes place again
+ * after a cancellation. The function also deletes the attendees' answers to the earlier series.
  */
 async function forgetChangedInstances(
   db: Queryable,
@@ -243,8 +244,8 @@ async function forgetChangedInstances(
   await db.query({
     name: 'forget-changed-instances',
     text: `delete from calendar_events where project_id = $1 and uid_hash = $2 and organizer = $3
-           and instance > '-infinity' and sequence < $4`,
-    values: [projectId, uid, organizer, invite.sequence],
+           and instance > '-infinity' and (sequence, stamp) < ($4, $5)`,
+    values: [projectId, uid, organizer, invite.sequence, invite.stamp],
   })
   await forgetAnswers(db, [row], null)
 }

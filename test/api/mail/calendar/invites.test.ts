@@ -374,6 +374,31 @@ test('if the service knows that a series was cancelled, an instance of the serie
   expect(await calendar(agent)).toEqual([])
 })
 
+test('if the organizer invites again to a cancelled series, the calendar shows all its instances, also those that were changed before', async () => {
+  const agent = await service.newAgent()
+  const uid = 'again@example.com'
+  const lines = ['RRULE:FREQ=WEEKLY;COUNT=2']
+  await accept(agent, await invite(agent, { uid, lines }))
+  await invite(agent, {
+    uid,
+    sequence: 1,
+    lines: ['RECURRENCE-ID:20300311T090000Z'],
+    start: 'DTSTART:20300311T150000Z',
+    end: 'DTEND:20300311T153000Z',
+  })
+  await invite(agent, { uid, sequence: 2, method: 'CANCEL', lines })
+  expect(await calendar(agent)).toEqual([])
+  await invite(agent, { uid, sequence: 3, lines })
+  const events = await waitFor('both instances', async () => {
+    const found = await calendar(agent)
+    return found.length === 2 ? found : undefined
+  })
+  expect(events.map(({ start }: any) => start.at)).toEqual([
+    '2030-03-04T09:00:00.000Z',
+    '2030-03-11T09:00:00.000Z',
+  ])
+})
+
 test('the event message.invite contains the calendar invitation of the message, and a client can wait for a message with an invitation', async () => {
   const agent = await service.newAgent()
   const after = new Date().toISOString()
