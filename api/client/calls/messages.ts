@@ -63,13 +63,15 @@ export function messages(http: Http) {
   const wait = async ({ labels, ...given }: WaitQuery = {}, options?: CallOptions) => {
     const query = { ...given, labels: labels?.join(',') }
     const startMs = Date.now()
+    const knownMs = lastMs
     /**
      * Makes the query of a retry. Its time `after` begins so early that the retry also finds a message that arrived
-     * while the connection was lost. It begins after the last message that a wait has returned, so that no wait returns
-     * a message twice.
+     * while the connection was lost. It begins after the last message that an earlier wait has returned, so that a later
+     * wait does not return it again. A message that a concurrent wait returns does not count, because this wait may look
+     * for an earlier message.
      */
     const ofRepeat = () => {
-      const sinceMs = Math.max(startMs - (http.clockAheadMs ?? 0), lastMs)
+      const sinceMs = Math.max(startMs - (http.clockAheadMs ?? 0), knownMs)
       const after = http.clockAheadMs === null ? undefined : new Date(sinceMs).toISOString()
       const leftS = (query.timeout ?? WAIT_DEFAULT_S) - (Date.now() - startMs) / 1_000
       return {

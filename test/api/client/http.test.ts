@@ -153,6 +153,35 @@ test('if the client repeats a call that waits for a message, it does not get a m
   expect(last.get('after')).toBe(createdAt)
 })
 
+test('if two calls wait at once, the message that one of them returned hides no earlier message from the repetition of the other', async () => {
+  const startMs = Date.now()
+  const date = () => ({ date: new Date().toUTCString(), 'retry-after': '0' })
+  const gate = Promise.withResolvers<void>()
+  const repeated: (string | null)[] = []
+  const purser = new Purser({
+    apiKey: KEY,
+    fetch: async ({ url }) => {
+      const query = new URL(url).searchParams
+      if (query.get('from') === 'a.example') {
+        return Response.json(
+          { createdAt: new Date(startMs + 5_000).toISOString() },
+          { headers: date() },
+        )
+      }
+      repeated.push(query.get('after'))
+      await gate.promise
+      return repeated.length === 1
+        ? new Response('{}', { status: 503, headers: date() })
+        : Response.json({ createdAt: new Date(startMs + 4_000).toISOString() })
+    },
+  })
+  const other = purser.messages.wait({ from: 'b.example' })
+  await purser.messages.wait({ from: 'a.example' })
+  gate.resolve()
+  await other
+  expect(Date.parse(repeated[1] ?? '')).toBeWithin(startMs - 1_100, startMs + 1_100)
+})
+
 test('the client does not repeat a call whose lost response may have shown a generated webhook secret', async () => {
   const urlPattern = 'https://shop.example/a'
   const webhookUrl = 'https://shop.example/hook'
