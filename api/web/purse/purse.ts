@@ -128,9 +128,9 @@ const drawn = (
   spendingPanel(spending),
 ]
 
-function payoutText({ payout: { address, next } }: Purse): string {
+function payoutText({ payout: { address, next } }: Purse): Child {
   const now = address ?? 'nobody'
-  return next === null ? now : `${now}; from ${moment(next.from)} on to ${next.address}`
+  return next === null ? now : [now, '; from ', moment(next.from), ` on to ${next.address}`]
 }
 
 const stopButton = (base: string, { stoppedAt }: Purse, refresh: () => Promise<void>) =>

@@ -82,7 +82,7 @@ describe.skipIf(!hasBrowser)('an owner manages the purse of a project', () => {
       await page.getByLabel('Your address').fill(`0x${'4d'.repeat(20)}`)
       await inDialog(page, 'Save')
       await page.getByText('at most 50 USDC').waitFor()
-      await page.getByText(/^nobody; from .* on to 0x4d4d/).waitFor()
+      await page.getByText(/^nobody; from in 24 hr\. on to 0x4d4d/).waitFor()
       await press(page, 'Stop the purse')
       await inDialog(page, 'Stop')
       await page.getByText('The purse is stopped: nothing is signed.').waitFor()
