@@ -31,7 +31,7 @@ export const mandateDialog = (
         'Single URLs',
         'resources',
         { maxlength: 4_000, value: mandate?.resources.join(' ') ?? '' },
-        'Without a query. Only these URLs, where a whole host is too much.',
+        'Without a query. Only these URLs, where a whole host is too much. Blanks stand between them.',
       ),
       amount(
         'Most for one payment, in USDC',
@@ -85,16 +85,17 @@ export const mandateDialog = (
     ],
     act: async (form) => {
       const text = (name: string) => String(form.get(name) ?? '').trim()
-      const list = (name: string) =>
+      const list = (name: string, between = /[\s,]+/) =>
         text(name)
-          .split(/[\s,]+/)
+          .split(between)
           .filter((word) => word !== '')
       const bound = (name: string) => (text(name) === '' ? null : text(name))
       const payees = list('payees')
       const body = {
         name: text('name'),
         hosts: list('hosts'),
-        resources: list('resources'),
+        // A URL may have a comma, so only blanks stand between URLs.
+        resources: list('resources', /\s+/),
         payees: payees.length === 0 ? null : payees,
         maxPerPayment: text('maxPerPayment'),
         maxPerHour: bound('maxPerHour'),

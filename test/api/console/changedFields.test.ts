@@ -121,6 +121,35 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     expect((await agent.get('/v0/vault/bank')).status).toBe(403)
   })
 
+  test('if a person withholds a secret, an allowed path and a placement with a comma stay one entry each', async () => {
+    const agent = await till.service.newAgent()
+    const bounds = { allowedPaths: ['/v1/charges/x,/admin'], placement: ['path:/a,body'] }
+    const secret = { type: 'API_KEY', data: { key: 'correct horse' } }
+    await agent.put('/v0/vault/shop', { ...secret, allowedHosts: ['shop.example'], ...bounds })
+    await desk.open(`projects/${agent.project.id}/vault`)
+    await press('Protect')
+    await page.getByLabel('Read by').selectOption('owner')
+    await save()
+    const [{ reveal, allowedPaths, placement }] = (await agent.get('/v0/vault')).body.credentials
+    expect({ reveal, allowedPaths, placement }).toEqual({ reveal: 'owner', ...bounds })
+  })
+
+  test('if a person renames a mandate (spending limit), a resource with a comma stays one resource', async () => {
+    const agent = await till.service.newAgent()
+    await till.service.platform.post(`${pathOf(agent)}/purse`, {})
+    const resources = ['https://a.example/x,https://a.example/y']
+    const given = { ...TERMS, name: 'Weather', hosts: [], resources }
+    const { body } = await till.service.platform.post(`${pathOf(agent)}/mandates`, given)
+    await desk.open(`projects/${agent.project.id}/purse`)
+    await press('Change Weather')
+    await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Tides')
+    await save()
+    const path = `${pathOf(agent)}/mandates/${(body as any).mandateId}`
+    const stored = (await read(path)).resources
+    expect(stored).toEqual((body as any).resources)
+    expect(stored).toHaveLength(1)
+  })
+
   test('if a person saves a form that shows a default limit, the service does not store the default as the project’s own limit', async () => {
     const agent = await till.service.newAgent()
     await desk.open(`projects/${agent.project.id}/settings`)

@@ -9,27 +9,34 @@ export const READERS = {
   owner: 'you alone; the agent uses it unseen',
 } as const
 
-/** Maps each limit on the use of a credential to its label at the console. */
+/**
+ * Maps each limit on the use of a credential to its label at the console. The pattern `between` matches the text between
+ * two entries. A path and a place may have a comma, so only blanks stand between these.
+ */
 export const BOUND_FIELDS = [
   {
     bound: 'allowedHosts',
     label: 'Allowed hosts',
     hint: 'Where the agent may use it over https, such as api.example.com or *.example.com. Separate them by blanks.',
+    between: /[\s,]+/,
   },
   {
     bound: 'allowedMethods',
     label: 'Allowed methods',
     hint: 'Of GET, HEAD, POST, PUT, PATCH and DELETE.',
+    between: /[\s,]+/,
   },
   {
     bound: 'allowedPaths',
     label: 'Allowed paths',
-    hint: 'Such as /v1/charges, with everything below it. A single / is every path.',
+    hint: 'Such as /v1/charges, with everything below it. A single / is every path. Separate them by blanks.',
+    between: /\s+/,
   },
   {
     bound: 'placement',
     label: 'Placement',
     hint: 'Where the secret may stand: header:NAME, basic, query:NAME, form:NAME, json:/NAME, path:/PREFIX, body.',
+    between: /\s+/,
   },
 ] as const
 
@@ -58,13 +65,15 @@ export const protectCredential = (
       ),
     ],
     act: async (form) => {
-      const entries = (bound: string) =>
+      const entries = (bound: string, between: RegExp) =>
         String(form.get(bound) ?? '')
-          .split(/[\s,]+/)
+          .split(between)
           .filter((entry) => entry !== '')
       const body = changesOf(credential, {
         reveal: form.get('reveal'),
-        ...Object.fromEntries(BOUND_FIELDS.map(({ bound }) => [bound, entries(bound)])),
+        ...Object.fromEntries(
+          BOUND_FIELDS.map(({ bound, between }) => [bound, entries(bound, between)]),
+        ),
       })
       if (Object.keys(body).length === 0) return
       await ask(at`/projects/${projectId}/v0/vault/-?name=${name}`, { method: 'PATCH', body })
