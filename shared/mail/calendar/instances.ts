@@ -68,9 +68,28 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
   if (end !== undefined) return end
   const value = start.value.clone()
   const duration = event.getFirstPropertyValue('duration')
-  if (duration instanceof ICAL.Duration) value.addDuration(duration)
-  else if (value.isDate) value.adjust(1, 0, 0, 0)
+  if (duration instanceof ICAL.Duration) return later(start, duration)
+  if (value.isDate) value.adjust(1, 0, 0, 0)
   return { value, zone: start.zone }
+}
+
+/**
+ * Returns the time that lies a duration after a time. Weeks and days are local days, but hours, minutes and seconds are
+ * exact (RFC 5545 §3.3.6), also when the clocks change between both times.
+ */
+function later({ value, zone }: PlacedTime, duration: ICAL.Duration): PlacedTime {
+  const end = value.clone()
+  if (value.isDate) {
+    end.addDuration(duration)
+    return { value: end, zone }
+  }
+  const { weeks, days, isNegative } = duration
+  const wholeDays = (isNegative ? -1 : 1) * (7 * weeks + days)
+  end.adjust(wholeDays, 0, 0, 0)
+  const restMs = 1_000 * (duration.toSeconds() - 24 * 60 * 60 * wholeDays)
+  if (restMs === 0) return { value: end, zone }
+  const endMs = zone.instantOf(end) + restMs
+  return { value: ICAL.Time.fromDateTimeString(localAt(endMs, { value, zone })), zone }
 }
 
 /**

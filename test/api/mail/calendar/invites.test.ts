@@ -119,6 +119,30 @@ test('an invitation with a recurrence rule shows times, people, place, link and 
   expect(await calendar(agent)).toEqual([])
 })
 
+test('an event with a DURATION lasts its exact hours and its whole local days, also when daylight saving time begins or ends', async () => {
+  const agent = await service.newAgent()
+  const ends = []
+  for (const [start, duration] of [
+    ['20300330T220000', 'PT8H'],
+    ['20301026T220000', 'PT8H'],
+    ['20300330T220000', 'P1D'],
+    ['20300330T220000', 'P1DT1H'],
+  ]) {
+    const message = await invite(agent, {
+      uid: `${start}-${duration}@example.com`,
+      start: `DTSTART;TZID=Europe/Berlin:${start}`,
+      end: `DURATION:${duration}`,
+    })
+    ends.push(message.invites[0].end)
+  }
+  expect(ends).toEqual([
+    { at: '2030-03-31T05:00:00.000Z', local: '2030-03-31T07:00:00', zone: 'Europe/Berlin' },
+    { at: '2030-10-27T04:00:00.000Z', local: '2030-10-27T05:00:00', zone: 'Europe/Berlin' },
+    { at: '2030-03-31T20:00:00.000Z', local: '2030-03-31T22:00:00', zone: 'Europe/Berlin' },
+    { at: '2030-03-31T21:00:00.000Z', local: '2030-03-31T23:00:00', zone: 'Europe/Berlin' },
+  ])
+})
+
 test('the service adds an accepted event to the calendar, and the answer reaches the organizer', async () => {
   const agent = await service.newAgent()
   const organizer = await service.newAgent()
