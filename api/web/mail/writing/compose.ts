@@ -167,7 +167,7 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
         await files.whenRead()
         const end = await keeper.keep()
         if (end === false) return false
-        toast(end === 'sent' ? 'The mail was accepted before' : 'The draft is kept')
+        toast(KEPT[end])
       } else {
         const end = await keeper.forget()
         toast(end === 'sent' ? 'The mail was accepted before' : 'The draft is deleted')
@@ -185,6 +185,12 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
     },
     opened: draft,
   })
+}
+
+const KEPT = {
+  kept: 'The draft is kept',
+  sent: 'The mail was accepted before',
+  changed: 'The mail was accepted before; the changed mail is a draft',
 }
 
 const ENDS: Readonly<Record<string, string>> = {

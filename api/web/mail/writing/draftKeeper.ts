@@ -73,18 +73,22 @@ export function draftKeeper({
   /**
    * Stores the text as a new draft if somebody has deleted or sent the draft in the meantime. If the response to the
    * send request was lost, the function finds out whether the service has sent the draft.
+   * @returns `changed` if the service has sent the draft, and the new draft holds later changes of the user.
    */
-  const storeAnyway = async (content: Content): Promise<'kept' | 'sent'> => {
+  const storeAnyway = async (content: Content): Promise<'kept' | 'sent' | 'changed'> => {
     const isUnchanged = Object.keys(changesOf(kept, content)).length === 0
     try {
       if (isUnchanged && draftId !== null) await ask(path + at`/${draftId}`)
       else await store(content)
     } catch (error) {
       if (!isGone(error)) throw error
-      if (isUnchanged && hasTriedToSend && (await wasSent())) return 'sent'
+      const isSent = hasTriedToSend && (await wasSent())
+      if (isUnchanged && isSent) return 'sent'
       draftId = null
       kept = {}
+      hasTriedToSend = false
       await store(content)
+      if (isSent) return 'changed'
     }
     return 'kept'
   }
@@ -107,10 +111,10 @@ export function draftKeeper({
       timer = setTimeout(() => void keep(store), KEEP_AFTER_MS)
     },
     /**
-     * Stores the typed text without a pause. @returns false if the service did not store the text, and `sent` if the
-     * service has sent the mail before.
+     * Stores the typed text without a pause. @returns false if the service did not store the text, `sent` if the service
+     * has sent the mail before, and `changed` if it has sent the mail before the user changed the text.
      */
-    keep: (): Promise<'kept' | 'sent' | false> => {
+    keep: (): Promise<'kept' | 'sent' | 'changed' | false> => {
       clearTimeout(timer)
       return keep(storeAnyway)
     },
@@ -118,11 +122,14 @@ export function draftKeeper({
     isBegun: (): boolean => isMade || Object.keys(changesOf(initial, readAnyway())).length > 0,
     /**
      * Sends the draft. The service sends a draft only once, even if the console repeats the request. @throws {AskError}
-     * for an error response.
+     * for an error response. @throws if the service has sent the draft before the user changed it.
      */
     send: async (): Promise<{ deliveryStatus?: string }> => {
       clearTimeout(timer)
-      await then(() => store(readAnyway()))
+      await then(() => store(readAnyway())).catch(async (error: unknown) => {
+        const isSent = isGone(error) && hasTriedToSend && (await wasSent())
+        throw isSent ? new Error('The mail was accepted before, without the last changes') : error
+      })
       hasTriedToSend = true
       return await ask(path + at`/${draftId!}/send`, { method: 'POST' })
     },

@@ -275,6 +275,37 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     },
   )
 
+  test('if the response to a send request is lost and the owner changes the text, the console tells that the mail was accepted', async () => {
+    const agent = await service.newAgent()
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await page.route(
+      '**/send',
+      async (route) => {
+        await route.fetch()
+        await route.abort()
+      },
+      { times: 1 },
+    )
+    await console.open(`projects/${agent.project.id}/inbox`)
+    await press(page, 'Write')
+    await fill(page, 'To', 'ada@example.com')
+    await fill(page, 'Subject', 'Only once')
+    await fill(page, 'Text', 'Onyl once.')
+    await inDialog(page, 'Send')
+    const count = async () => (await agent.get('/v0/messages?q=once')).body.count
+    await waitFor('the mail', async () => (await count()) === 1)
+    await page.getByRole('alert').getByText('The service cannot be reached').waitFor()
+    await fill(page, 'Text', 'Only once.')
+    await inDialog(page, 'Send')
+    await page.getByRole('alert').getByText('The mail was accepted before').waitFor()
+    await inDialog(page, 'Cancel')
+    await press(page, 'Keep it')
+    await page.getByText('The mail was accepted before; the changed mail is a draft').waitFor()
+    expect((await kept(agent, 'Only once.')).text).toBe('Only once.')
+    expect(await count()).toBe(1)
+  })
+
   test('an owner deletes a draft of their own and a draft of the agent', async () => {
     const agent = await service.newAgent()
     await agent.post(DRAFTS, { subject: 'Of the agent', text: 'x' })
