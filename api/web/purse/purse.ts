@@ -33,8 +33,17 @@ const DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Sets the maximum number of pages of mandates. The list can be long, because ended mandates stay in it. */
 const MANDATE_PAGES_MAX = 100
+/** Sets the maximum number of pages of payments that wait for the owner. Each poll reads these pages again. */
+const ASKED_PAGES_MAX = 5
 
-type Seen = { purse: Purse; asked: AskedPayment[]; mandates: Mandate[]; spending: Spending }
+type Seen = {
+  purse: Purse
+  asked: AskedPayment[]
+  /** Tells whether more payments wait than the console shows. */
+  moreAsked: boolean
+  mandates: Mandate[]
+  spending: Spending
+}
 
 export const purse = ofProject('purse', (project, { signal }) => {
   const base = at`/v0/platform/projects/${project.projectId}`
@@ -43,14 +52,18 @@ export const purse = ofProject('purse', (project, { signal }) => {
     try {
       const found = await ask<Purse>(`${base}/purse`, options)
       const [asked, mandates, spending] = await Promise.all([
-        ask<{ asked: AskedPayment[] }>(`${base}/purse/asked`, options),
+        readPages<'asked', AskedPayment>(
+          { name: 'asked', path: `${base}/purse/asked`, query: { limit: '100' }, signal },
+          { pages: ASKED_PAGES_MAX, watching },
+        ),
         readPages<'mandates', Mandate>(
           { name: 'mandates', path: `${base}/mandates`, query: { limit: '100' }, signal },
           { pages: MANDATE_PAGES_MAX, watching },
         ),
         ask<Spending>(`${base}/purse/spending?days=${DAYS}`, options),
       ])
-      return { purse: found, asked: asked.asked, mandates: mandates.items, spending }
+      const moreAsked = asked.next !== null
+      return { purse: found, asked: asked.items, moreAsked, mandates: mandates.items, spending }
     } catch (error) {
       if (error instanceof AskError && error.status === 404) return null
       throw error
@@ -96,7 +109,7 @@ const closed = (base: string, refresh: () => Promise<void>): Child =>
 const drawn = (
   project: Project,
   base: string,
-  { purse: found, asked, mandates, spending }: Seen,
+  { purse: found, asked, moreAsked, mandates, spending }: Seen,
   refresh: () => Promise<void>,
 ): Child => [
   found.stoppedAt === null
@@ -124,6 +137,7 @@ const drawn = (
     ),
   ),
   asked.length === 0 ? null : askedPayments(base, asked, refresh),
+  moreAsked ? notice('wait', 'Older payments wait too. They appear here after these.') : null,
   mandateTable(project, base, mandates, refresh),
   spendingPanel(spending),
 ]

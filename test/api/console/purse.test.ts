@@ -9,6 +9,7 @@ import { judge } from '../../support/console/axe.ts'
 import { hasBrowser, openConsole, settled, startBrowser } from '../../support/console/browser.ts'
 import {
   fundPurse,
+  newBuyer,
   ofAgent,
   type Seller,
   startPurseTill,
@@ -91,4 +92,22 @@ describe.skipIf(!hasBrowser)('an owner manages the purse of a project', () => {
       await page.getByRole('button', { name: 'Stop the purse' }).waitFor()
     })
   }
+
+  test('an owner sees all payments that wait, also if they are more than one page', async () => {
+    const buyer = await newBuyer(till)
+    await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.005', maxTotal: '0.1' })
+    const first = await buyer.pay(seller.url, { why: 'The first.' })
+    expect(first.body.state).toBe('waiting')
+    for (let n = 0; n < 5; n++) {
+      const bought = await Promise.all(Array.from({ length: 10 }, () => buyer.pay(seller.url)))
+      for (const { body } of bought) expect(body.state).toBe('waiting')
+    }
+    await using console = await openConsole(browser, till.service)
+    await console.open(`projects/${buyer.project.id}/purse`)
+    const waiting = console.page.getByRole('table', { name: 'Payments that wait for you' })
+    await waiting.waitFor()
+    expect(await waiting.getByRole('button', { name: `Decide about ${seller.host}` }).count()).toBe(
+      51,
+    )
+  })
 })
