@@ -2,7 +2,7 @@
 import { ask, at, changesOf } from '../kit/ask.ts'
 import { checks, choice, confirmByTyping, field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
-import { moment } from '../kit/format.ts'
+import { count, moment } from '../kit/format.ts'
 import { type LiveList, live, readAll } from '../kit/live.ts'
 import type { Screen } from '../kit/screen.ts'
 import type { Project, Role } from '../kit/types.ts'
@@ -78,9 +78,13 @@ export const people: Screen = ({ signal, session }) => {
 /** Sets the maximum number of projects that the form for a person can show. */
 const PROJECTS_MAX = 10_000
 
+/**
+ * Makes the fields of the form for a person. The list `hidden` holds those projects of the person that the form does not
+ * show, because there are too many projects.
+ */
 async function personForm(person: Person | null) {
   const path = '/v0/platform/projects'
-  const { items } = await readAll<'projects', Project>(
+  const { items, more } = await readAll<'projects', Project>(
     { name: 'projects', path },
     { most: PROJECTS_MAX },
   )
@@ -89,7 +93,9 @@ async function personForm(person: Person | null) {
     ...ROLES.filter(([name]) => name === role),
     ...ROLES.filter(([name]) => name !== role),
   ]
-  return [
+  const shown = new Set(items.map(({ projectId }) => projectId))
+  const hidden = more ? (person?.projectIds.filter((id) => !shown.has(id)) ?? []) : []
+  const body = [
     field('Name', 'name', { required: true, maxlength: 100, value: person?.name ?? '' }),
     field(
       'E-mail address',
@@ -109,25 +115,31 @@ async function personForm(person: Person | null) {
       items.map(({ projectId, name, emailAddress }) => [projectId, `${name} (${emailAddress})`]),
       person?.projectIds ?? [],
     ),
+    more
+      ? h('p', { class: 'help' }, `The newest ${count(PROJECTS_MAX)} projects are shown.`)
+      : null,
   ]
+  return { body, hidden }
 }
 
-const readForm = (form: FormData) => {
+const readForm = (form: FormData, hidden: readonly string[] = []) => {
   const role = String(form.get('role'))
   const email = String(form.get('email') ?? '').trim()
   return {
     name: form.get('name'),
     ...(email === '' ? {} : { email }),
     role,
-    projectIds: role === 'operator' ? [] : form.getAll('projectIds').map(String).toSorted(),
+    projectIds:
+      role === 'operator' ? [] : [...form.getAll('projectIds').map(String), ...hidden].toSorted(),
   }
 }
 
 async function addPerson(refresh: () => Promise<void>): Promise<void> {
+  const { body } = await personForm(null)
   openDialog({
     title: 'Add person',
     action: 'Add person',
-    body: await personForm(null),
+    body,
     act: async (form) => {
       await ask('/people', { method: 'POST', body: readForm(form) })
       toast('The person is added')
@@ -137,14 +149,15 @@ async function addPerson(refresh: () => Promise<void>): Promise<void> {
 }
 
 async function changePerson(person: Person, refresh: () => Promise<void>): Promise<void> {
+  const { body, hidden } = await personForm(person)
   openDialog({
     title: `Change ${person.name}`,
     action: 'Save',
-    body: await personForm(person),
+    body,
     act: async (form) => {
       const shown = { ...person, projectIds: person.projectIds.toSorted() }
-      const body = changesOf(shown, { email: person.email, ...readForm(form) })
-      await ask(at`/people/${person.personId}`, { method: 'PATCH', body })
+      const changes = changesOf(shown, { email: person.email, ...readForm(form, hidden) })
+      await ask(at`/people/${person.personId}`, { method: 'PATCH', body: changes })
       await refresh()
     },
   })

@@ -216,4 +216,30 @@ describe.skipIf(!hasBrowser)('two people change the same settings at the console
     await page.getByRole('button', { name: 'Give a mandate' }).waitFor()
     expect(await page.getByRole('button', { name: 'Change Weather' }).count()).toBe(1)
   })
+
+  test('if a person is renamed, the person keeps a project that the form is too long to show', async () => {
+    const agent = await till.service.newAgent()
+    const headers = { 'x-purser-console': '1' }
+    const people = `${till.service.url}/console/api/people`
+    const { request } = desk.context
+    const projectIds = [agent.project.id]
+    const data = { name: 'Bea', email: 'bea@bea.example', role: 'owner', projectIds }
+    expect((await request.post(people, { headers, data })).status()).toBe(201)
+    await till.service.database.pool.query(
+      `with added as (
+         insert into projects (id, name, purpose, email_address, payments_enabled)
+         select 'prj_other' || n, 'Other', 'SELLER', 'other' || n || '@mail.test', false
+         from generate_series(1, 10000) n returning id
+       )
+       insert into api_keys (kind, project_id, lookup_prefix, key_hash)
+       select 'project', id, 'loid-' || left(md5(id), 8), sha256(id::bytea) from added`,
+    )
+    await desk.open('people')
+    await press('Change Bea')
+    await page.getByRole('textbox', { name: 'Name' }).fill('Bea L.')
+    await save()
+    const found = await (await request.get(people, { headers })).json()
+    const person = found.people.find(({ email }: any) => email === data.email)
+    expect(person).toMatchObject({ name: 'Bea L.', projectIds })
+  })
 })
