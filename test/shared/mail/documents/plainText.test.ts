@@ -9,6 +9,9 @@ test('a plain text is decoded by its byte order mark', () => {
   expect(decodeText(utf16le(`\ufeff${TEXT}`))).toBe(TEXT)
   expect(decodeText(utf16be(`\ufeff${TEXT}`))).toBe(TEXT)
   expect(decodeText(Buffer.from(`\ufeff${TEXT}`))).toBe(TEXT)
+  // Chinese text in UTF-16 has no null bytes, so that only the byte order mark shows the charset.
+  expect(decodeText(utf16le('\ufeff验证码通知'))).toBe('验证码通知')
+  expect(decodeText(utf16be('\ufeff验证码通知'))).toBe('验证码通知')
   // A Latin-1 text may begin with the first byte of a byte order mark, so this byte alone is no byte order mark.
   expect(decodeText(Buffer.from('\xfeing', 'latin1'))).toBe('þing')
 })

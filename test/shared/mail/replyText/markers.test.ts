@@ -144,6 +144,7 @@ describe('the reply text of a whole mail contains only what its writer wrote', (
     '--- Abbreviations ---',
     '--- Прайс-лист ---',
     '===== E-mail =====',
+    '--- Forwarded messages of the past year are kept here ---',
   ])('a heading that the writer wrote does not end the reply text: %s', (heading) => {
     const own = `Here it is.\n\n${heading}\n\nHost mx.test, port 25.`
     expect(replyText(own)).toBe(own)
