@@ -59,7 +59,7 @@ export type Exports = {
 export function createExports(
   stores: { pool: Pool; blobs: Blobs },
   log: Logger,
-  slowMaxMs = SLOW_MAX_MS,
+  { limitMs = LIMIT_MS, slowMaxMs = SLOW_MAX_MS } = {},
 ): Exports {
   const open = new Set<() => Promise<void>>()
   return {
@@ -73,7 +73,7 @@ export function createExports(
       throw new ApiError(429, 'rate_limited', message, { 'retry-after': '30' })
     },
     stream(taken, pieces, { signal, admitAgain }) {
-      const deadlineMs = performance.now() + LIMIT_MS
+      const deadlineMs = performance.now() + limitMs
       let checkMs = performance.now() + CHECK_MS
       let sentMs = performance.now()
       let slowMs = 0

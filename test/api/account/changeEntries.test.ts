@@ -68,6 +68,17 @@ test('the audit log names the key that changed an endpoint, a webhook, an email 
   }
 })
 
+test('a change that fails inside the service is recorded as failed', async () => {
+  const agent = await service.newAgent()
+  const value = 'broken@example.com'
+  await service.database.pool.query(
+    `alter table email_rules add constraint email_rules_broken check (value <> '${value}')`,
+  )
+  const rule = { type: 'ALLOW', scope: 'SEND', value }
+  expect((await agent.post('/v0/email-rules', rule)).status).toBe(500)
+  expect(shown(await entriesOf(agent))).toEqual([['email_rule.create', null, null, 'failed']])
+})
+
 test('a change by an MCP tool adds the same audit log entry as the change by its route', async () => {
   const agent = await service.newAgent()
   const call = async (name: string, args: object) =>

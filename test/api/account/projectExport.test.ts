@@ -309,34 +309,55 @@ test('at most four exports run at the same time, two of them for one platform ke
   await next.text()
 })
 
-test('if the client of an export reads too slowly, the service ends the export early and closes the database snapshot', async () => {
-  const agent = await service.newAgent()
-  const entry = {
-    actor: { projectId: agent.project.id, keyPrefix: 'slow', requestId: 'req_slow' },
-    part: 'json',
-  }
+/**
+ * Streams pieces as an export of a new project, as fast as the reader takes them.
+ * @param options.signal aborts the export.
+ */
+async function streamed(
+  pieces: AsyncGenerator<Uint8Array>,
+  options: { limits?: Parameters<typeof createExports>[2]; signal?: AbortSignal; pauseMs?: number },
+): Promise<number> {
+  const { limits, signal = new AbortController().signal, pauseMs = 0 } = options
+  const projectId = (await service.newAgent()).project.id
+  const entry = { actor: { projectId, keyPrefix: 'own', requestId: 'req_own' }, part: 'json' }
   const idle = createPool({ url: service.database.url, size: 2, name: 'purser api (export)' })
-  const exports = createExports({ pool: idle, blobs: createBlobs(pool, null) }, silentLog, 50)
-  const reading = async (pauseMs: number) => {
-    const taken = (await exports.open(agent.project.id, entry))!
-    const pieces = (async function* () {
-      for (let n = 0; n < 4; n++) yield Buffer.alloc(64 * 1024)
-    })()
-    const reader = exports
-      .stream(taken, pieces, {
-        signal: new AbortController().signal,
-        admitAgain: async () => {},
-      })
-      .getReader()
+  const exports = createExports({ pool: idle, blobs: createBlobs(pool, null) }, silentLog, limits)
+  try {
+    const taken = (await exports.open(projectId, entry))!
+    const reader = exports.stream(taken, pieces, { signal, admitAgain: async () => {} }).getReader()
     let chunks = 0
     for (; !(await reader.read()).done; chunks++) await Bun.sleep(pauseMs)
     return chunks
+  } finally {
+    expect(exports.size()).toBe(0)
+    await noSnapshot()
+    await exports.stop()
   }
-  expect(await reading(0)).toBe(4)
-  await expect(reading(100)).rejects.toThrow('an export ended early')
-  expect(exports.size()).toBe(0)
-  await noSnapshot()
-  await exports.stop()
+}
+async function* fourPieces() {
+  for (let n = 0; n < 4; n++) yield Buffer.alloc(64 * 1024)
+}
+
+test('if the client of an export reads too slowly, the service ends the export early and closes the database snapshot', async () => {
+  const limits = { slowMaxMs: 50 }
+  expect(await streamed(fourPieces(), { limits })).toBe(4)
+  const slow = streamed(fourPieces(), { limits, pauseMs: 100 })
+  await expect(slow).rejects.toThrow('an export ended early')
+})
+
+test('an export that takes too long ends with an error', async () => {
+  const late = streamed(fourPieces(), { limits: { limitMs: -1 } })
+  await expect(late).rejects.toThrow('an export ended early')
+})
+
+test('an export that is aborted during its last piece never looks complete', async () => {
+  const leaving = new AbortController()
+  const pieces = async function* () {
+    yield Buffer.alloc(1)
+    leaving.abort()
+  }
+  const aborted = streamed(pieces(), { signal: leaving.signal })
+  await expect(aborted).rejects.toThrow('an export ended early')
 })
 
 test('the log of the organization names the key that exported and deleted a project, even after the project is erased', async () => {

@@ -2,14 +2,14 @@ import { spyOn } from 'bun:test'
 import pg from 'pg'
 
 /**
- * Runs `work`, and runs `change` once before the SQL statement number `nth` of this process that contains `part`. The
- * statement waits for the end of the change, as if another process had been faster.
+ * Runs `work`, and runs `change` before the SQL statement number `nth` of this process that contains `part`, or before
+ * each such statement. The statement waits for the end of the change, as if another process had been faster.
  */
 export async function changingBefore<Result>(
   part: string,
   change: () => Promise<unknown>,
   work: () => Promise<Result>,
-  nth = 1,
+  nth: number | 'each' = 1,
 ): Promise<Result> {
   const { query } = pg.Client.prototype
   let seen = 0
@@ -19,7 +19,9 @@ export async function changingBefore<Result>(
   ) {
     const run = () => query.apply(this, args as never) as unknown
     const text = `${args[0]?.name} ${args[0]?.text ?? args[0]}`
-    if (!text.includes(part) || ++seen !== nth) return run()
+    if (!text.includes(part)) return run()
+    seen++
+    if (nth !== 'each' && seen !== nth) return run()
     const changed = change().then(run)
     const callback = args.at(-1)
     if (typeof callback !== 'function') return changed
@@ -28,7 +30,8 @@ export async function changingBefore<Result>(
   } as never)
   try {
     const result = await work()
-    if (seen < nth) throw new Error(`statement ${nth} with "${part}" never came`)
+    if (seen < (nth === 'each' ? 1 : nth))
+      throw new Error(`statement ${nth} with "${part}" never came`)
     return result
   } finally {
     spy.mockRestore()

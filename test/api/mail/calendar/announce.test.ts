@@ -6,6 +6,7 @@ import { transaction } from '../../../../sql/db.ts'
 import { endUnsent, lockUnsent } from '../../../../sql/mail/outbound/unsentMails.ts'
 import { startMaintenance } from '../../../../workers/operations/maintenance.ts'
 import { silentLog } from '../../../support/logs.ts'
+import { changingBefore } from '../../../support/database/beforeStatement.ts'
 import {
   calendarOf,
   untilCalendar,
@@ -401,6 +402,31 @@ test('of parallel changes of one event, only the accepted ones raise the sequenc
   expect(rows).toEqual([{ sequence: left, summary: `Summary ${last}` }])
 })
 
+test('if another process changes an event before each of twenty tries, the change is refused as a conflict', async () => {
+  const host = await service.newAgent()
+  const { pool } = service.database
+  const { uid } = (await sendMail(host, { event: EVENT })).event
+  let changes = 0
+  const change = async () => {
+    changes++
+    await pool.query('update own_events set sequence = sequence + 1 where project_id = $1', [
+      host.project.id,
+    ])
+  }
+  const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: { ...EVENT, uid } }
+  const refused = await changingBefore(
+    'lock-own-events',
+    change,
+    () => host.post('/v0/messages/send', mail),
+    'each',
+  )
+  expect([refused.status, refused.body.message]).toEqual([
+    409,
+    'The event changes too often: try again',
+  ])
+  expect(changes).toBe(20)
+})
+
 test('an event that was over a year ago leaves the calendar after its message is deleted, and a coming event stays', async () => {
   const host = await service.newAgent()
   const { pool, url } = service.database
@@ -425,8 +451,14 @@ test('an event that was over a year ago leaves the calendar after its message is
   }
 })
 
-test('a project with 50,000 coming events without a message can change and cancel events, but not announce new ones', async () => {
-  const host = await service.newAgent()
+test('a project with 50,000 coming events without a message can change, cancel and decline events, but not announce or accept new ones', async () => {
+  const [host, other] = [await service.newAgent(), await service.newAgent()]
+  await sendMail(other, { to: [host.address], event: EVENT })
+  const { messageId } = await untilInvite(
+    host,
+    'the invitation',
+    ({ method }) => method === 'REQUEST',
+  )
   const { uid } = (await sendMail(host, { event: EVENT })).event
   await service.database.pool.query(
     `insert into calendar_events (project_id, uid_hash, organizer, sequence, stamp, is_proven, is_own, status, answer, invite)
@@ -437,6 +469,10 @@ test('a project with 50,000 coming events without a message can change and cance
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T' }
   const refused = await host.post('/v0/messages/send', { ...mail, event: EVENT })
   expect([refused.status, refused.body.error]).toEqual([413, 'quota_exceeded'])
+  const answerWith = (answer: string) => host.post(`${messagePath(messageId)}/rsvp`, { answer })
+  const unaccepted = await answerWith('accepted')
+  expect([unaccepted.status, unaccepted.body.error]).toEqual([413, 'quota_exceeded'])
+  expect((await answerWith('declined')).status).toBe(201)
   await sendMail(host, { event: { ...EVENT, uid } })
   await sendMail(host, { event: { uid, cancel: true } })
   await service.database.pool.query('delete from calendar_events where project_id = $1', [

@@ -161,6 +161,8 @@ describe('the service reads the sending time of a mail, and refuses an invalid t
     expect(readSendAt(at)).toEqual(new Date(at))
     expect(faultOf(() => readSendAt(inMs(366 * DAY_MS - 60_000)))).toBe('read')
     expect(faultOf(() => readSendAt(inMs(366 * DAY_MS + 60_000)))).toEqual(RANGE)
+    expect(faultOf(() => readSendAt(inMs(366 * DAY_MS)))).toBe('read')
+    expect(faultOf(() => readSendAt(inMs(0)))).toEqual(RANGE)
     expect(faultOf(() => readSendAt(inMs(-1)))).toEqual(RANGE)
   })
 

@@ -23,7 +23,8 @@ beforeAll(async () => {
     attachments: [
       { filename: 'notes.txt', content: 'Paid: nö', contentType: 'text/plain; charset=utf-8' },
       { filename: 'logo.png', content: Buffer.from([137, 80, 78, 71]), contentType: 'image/png' },
-      { filename: 'big.bin', content: Buffer.alloc(300_000) },
+      { filename: 'big.bin', content: Buffer.alloc(256 * 1024 + 1) },
+      { filename: 'full.bin', content: Buffer.alloc(256 * 1024) },
     ],
   })
   await waitForMessages(agent, 1)
@@ -54,7 +55,7 @@ test('MCP tools read attachments as text, and on request as base64 up to a maxim
   const { attachments } = await callTool(mcp, 'mail.get_message', {
     messageId: '<invoice@example.com>',
   })
-  const [notes, logo, big] = attachments.map((one: any) => ({
+  const [notes, logo, big, full] = attachments.map((one: any) => ({
     messageId: '<invoice@example.com>',
     attachmentId: one.attachmentId,
   }))
@@ -70,6 +71,9 @@ test('MCP tools read attachments as text, and on request as base64 up to a maxim
   expect(await callTool(mcp, 'mail.get_attachment', { ...logo, as: 'bytes' })).toMatchObject({
     size: 4,
     base64: 'iVBORw==',
+  })
+  expect(await callTool(mcp, 'mail.get_attachment', { ...full, as: 'bytes' })).toMatchObject({
+    size: 256 * 1024,
   })
   expect(await failTool(mcp, 'mail.get_attachment', { ...big, as: 'bytes' })).toContain(
     'at most 262144',
