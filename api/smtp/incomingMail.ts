@@ -175,9 +175,7 @@ export class IncomingMails {
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error
     }
-    await mkdir(this.#folder, { mode: 0o700 }).catch((error: unknown) => {
-      if (errorCode(error) !== 'EEXIST') throw error
-    })
+    await mkdir(this.#folder, { mode: 0o700, recursive: true })
     return await create()
   }
 

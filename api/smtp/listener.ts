@@ -252,8 +252,7 @@ async function receive(
   session: SMTPServerSession,
 ): Promise<void> {
   const { connection, inboxes } = stateOf(session)
-  if (connection === null) throw new SmtpReply(421, TOO_MANY_CONNECTIONS)
-  const incoming = parts.incoming.begin(new Set(inboxes.values()), connection)
+  const incoming = parts.incoming.begin(new Set(inboxes.values()), connection!)
   let fits = true
   try {
     // The listener reads even a refused message to its end, because an SMTP server may reply only after the client has

@@ -153,8 +153,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     const { bucket: wanted } = settings
     if (
       bucket === null ||
-      wanted === null ||
-      place.bucket !== wanted.bucket ||
+      place.bucket !== wanted?.bucket ||
       !place.key.startsWith(wanted.prefix)
     ) {
       throw new HttpRefusal(400, 'receipt.action: must name an object within INBOUND_SES_BUCKET')

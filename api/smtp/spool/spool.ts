@@ -115,8 +115,7 @@ export class Spool {
       id integer primary key, source_key text not null unique, bytes blob not null, envelope_from text not null,
       inboxes text not null, remote_ip text not null, helo text not null, received_at integer not null,
       traceparent text, provider text)`)
-    this.#addColumn('traceparent')
-    this.#addColumn('provider')
+    this.#addColumns()
     // To reach a column that is stored after the mail's bytes, SQLite reads all pages of the mail. These indexes avoid
     // this. Without them, the count of 600 MB of waiting mail took a second, every five seconds, in the thread that
     // answers SMTP.
@@ -139,18 +138,20 @@ export class Spool {
   }
 
   /**
-   * Adds a column to the spool's table if an earlier release created the table without it. Another listener may add the
-   * column at the same time, which causes no error.
+   * Adds the columns that an earlier release did not create. The transaction locks the file, because another listener
+   * may open the spool at the same time.
    */
-  #addColumn(name: 'traceparent' | 'provider'): void {
-    const hasColumn = () =>
-      this.#db.query(`select name from pragma_table_info('mails') where name = '${name}'`).all()
-        .length > 0
-    try {
-      if (!hasColumn()) this.#db.run(`alter table mails add column ${name} text`)
-    } catch (error) {
-      if (!hasColumn()) throw error
-    }
+  #addColumns(): void {
+    const columns = this.#db.query<{ name: string }, []>(
+      `select name from pragma_table_info('mails')`,
+    )
+    this.#db
+      .transaction(() => {
+        const known = columns.all().map(({ name }) => name)
+        for (const name of ['traceparent', 'provider'])
+          if (!known.includes(name)) this.#db.run(`alter table mails add column ${name} text`)
+      })
+      .immediate()
   }
 
   /** Tells whether the disk of the spool has room for `bytes` of mail in addition to the reserve. */

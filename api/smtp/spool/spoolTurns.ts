@@ -78,14 +78,13 @@ export class SpoolTurns {
   /** Removes mails from the queues of waiting mails that are no longer in the spool. */
   moved(ids: readonly number[]): void {
     const gone = new Set(ids)
-    for (const key of new Set(ids.map((id) => this.#keys.get(id)))) {
-      const line = key === undefined ? undefined : this.#lines.get(key)
-      if (line === undefined) continue
+    for (const key of new Set(ids.map((id) => this.#keys.get(id)!))) {
+      const line = this.#lines.get(key)!
       for (const { id, size } of line.mails) {
         if (gone.has(id)) this.#costs.charge(line.sharers, costOf(size))
       }
       line.mails = line.mails.filter(({ id }) => !gone.has(id))
-      if (line.mails.length === 0) this.#lines.delete(key!)
+      if (line.mails.length === 0) this.#lines.delete(key)
     }
     for (const id of ids) this.#keys.delete(id)
     // After the deletion of the newest spooled mail, SQLite gives its row id to the next mail. Therefore `#lastId` goes
@@ -99,12 +98,11 @@ export class SpoolTurns {
   /** Leaves refused mails out of the next batches for ten minutes, so that all other mails still move to PostgreSQL. */
   setAside(ids: readonly number[]): void {
     for (const id of ids) {
-      const key = this.#keys.get(id)
-      const line = key === undefined ? undefined : this.#lines.get(key)
-      const mail = line?.mails.find((one) => one.id === id)
-      if (line === undefined || mail === undefined) continue
+      const key = this.#keys.get(id)!
+      const line = this.#lines.get(key)!
+      const mail = line.mails.find((one) => one.id === id)!
       line.mails = line.mails.filter((one) => one !== mail)
-      if (line.mails.length === 0) this.#lines.delete(key!)
+      if (line.mails.length === 0) this.#lines.delete(key)
       this.#aside.push({ untilMs: this.#nowMs() + ASIDE_MS, sharers: line.sharers, mail })
     }
   }
@@ -126,7 +124,6 @@ export class SpoolTurns {
       this.#wait(sharers, mail)
     }
     const room = WINDOW - this.#keys.size
-    if (room <= 0) return
     for (const arrival of this.#spool.arrivals(this.#size, this.#lastId, room)) {
       this.#wait(sharersOf(arrival), { id: arrival.id, size: arrival.size })
       this.#lastId = arrival.id

@@ -31,8 +31,8 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 const INBOUND = '/v0/platform/domains/mail.test/inbound'
-const newSecret = async () => {
-  const { status, body } = await service.platform.post(INBOUND)
+const newSecret = async (of = service) => {
+  const { status, body } = await of.platform.post(INBOUND)
   expect(status).toBe(201)
   return body
 }
@@ -40,8 +40,8 @@ const mailOf = (id: string) =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\nHi.\r\n`
 
 /** Creates a secret for Postmark's webhook, and the webhook's request bodies for mails to one recipient. */
-async function postmarkHook(recipient: string) {
-  const { postmarkUrl } = await newSecret()
+async function postmarkHook(recipient: string, of = service) {
+  const { postmarkUrl } = await newSecret(of)
   const url = new URL(postmarkUrl)
   const headers = { authorization: `Basic ${btoa(`${url.username}:${url.password}`)}` }
   const textOf = (name: string, more = '') =>
@@ -138,17 +138,46 @@ test('the Cloudflare worker delivers mail to the service, rejects mail that the 
   await expect(run(agent.address, mailOf('wrong'), wrong)).rejects.toThrow('Purser answered 401')
 })
 
+/** Sends the beginning of a webhook of Postmark, and leaves the connection open. */
+function begin(
+  at: number,
+  { url, headers }: Pick<Awaited<ReturnType<typeof postmarkHook>>, 'url' | 'headers'>,
+  text: string,
+) {
+  const socket = connect(at, '127.0.0.1').on('error', () => {})
+  socket.write(
+    `POST ${url.pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: ${headers.authorization}\r\n` +
+      `Content-Length: 3000000\r\n\r\n${text}`,
+  )
+  return socket
+}
+
+test('slow webhooks of Postmark with one secret take no connections from webhooks with another secret', async () => {
+  await using narrow = await startTestService({
+    env: { ...INBOUND_ENV, SMTP_MAX_CONNECTIONS_PER_IP: '2' },
+  })
+  const { address } = await narrow.newAgent()
+  const [slow, other] = [await postmarkHook(address, narrow), await postmarkHook(address, narrow)]
+  const at = narrow.smtp!.httpPort!
+  const post = ({ url, headers, textOf }: typeof slow) =>
+    handOver(at, { method: 'POST', body: textOf('late'), headers }, url.pathname)
+  const folder = join(narrow.config.dataDir, `incoming-${process.pid}`)
+  const open = [1, 2].map(() => begin(at, slow, 'x'.repeat(2_000_000)))
+  await waitFor('two unfinished bodies', async () => readdirSync(folder).length === 2)
+  const refused = await post(slow)
+  expect([refused.status, refused.body.message.slice(0, 4)]).toEqual([503, '4.7.'])
+  expect((await post(other)).status).toBe(200)
+  for (const socket of open) socket.destroy()
+  await waitFor('room for the secret', async () => (await post(slow)).status === 200)
+})
+
 test('a large webhook of Postmark that arrives slowly delays no other large webhook', async () => {
   const agent = await service.newAgent()
   const { url, headers, textOf } = await postmarkHook(agent.address)
   const post = (body: string) => handOver(port, { method: 'POST', body, headers }, url.pathname)
-  const held = connect(port, '127.0.0.1').on('error', () => {})
   const filling = 'x'.repeat(2_000_000)
   const folder = join(service.config.dataDir, `incoming-${process.pid}`)
-  held.write(
-    `POST ${url.pathname} HTTP/1.1\r\nHost: x\r\nAuthorization: ${headers.authorization}\r\n` +
-      `Content-Length: 3000000\r\n\r\n${filling}`,
-  )
+  const held = begin(port, { url, headers }, filling)
   await waitFor('the unfinished body', async () => readdirSync(folder).length === 1)
   expect((await post(textOf('large', `\r\n${filling}`))).status).toBe(200)
   held.destroy()

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { AddressBook } from '../../../../api/smtp/addressBook.ts'
@@ -34,14 +34,14 @@ const send = (raw: RawMail) => handOver(port, signedRequest(raw))
 const mailOf = (id: string, text = 'Hi.') =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\n${text}\r\n`
 
-/** Sends the first 80 KB of a mail of 100 KB over HTTP, and leaves the connection open. */
-function begin(at: number, to: string) {
-  const mail = 'x'.repeat(100_000)
+/** Sends all but the last 20 KB of a mail over HTTP, and leaves the connection open. */
+function begin(at: number, to: string, bytes = 100_000) {
+  const mail = 'x'.repeat(bytes)
   const { headers } = signedRequest({ to: [to], mail })
   const lines = Object.entries({ ...headers, host: 'x', 'content-length': String(mail.length) })
   const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
   const socket = connect(at, '127.0.0.1').on('error', () => {})
-  socket.write(`POST /v0/inbound/raw HTTP/1.1\r\n${head}\r\n${mail.slice(0, 80_000)}`)
+  socket.write(`POST /v0/inbound/raw HTTP/1.1\r\n${head}\r\n${mail.slice(20_000)}`)
   return socket
 }
 
@@ -208,6 +208,8 @@ test('an HTTP delivery above the size limit gets status 413, with and without a 
   expect((await handOver(port, request)).status).toBe(413)
   const chunked = { ...request, body: new Blob([mail]).stream() }
   expect((await handOver(port, chunked)).status).toBe(413)
+  const largest = { to: ['nobody@mail.test'], mail: mail.subarray(1) }
+  expect((await handOver(port, signedRequest(largest))).status).toBe(404)
 })
 
 test('if the connection of an HTTP delivery breaks, no mail is stored', async () => {
@@ -261,6 +263,32 @@ test('connections that deliver mail over HTTP count for the receiving inbox, so 
   expect(forBoth.subject).toBe('for both')
   for (const socket of open) socket.destroy()
   await waitFor('room for the inbox', async () => (await hand(flooded)).status === 200)
+})
+
+test('unfinished mails over HTTP for one inbox cannot use up the space for mails of other inboxes', async () => {
+  await using own = await startTestService({
+    env: { ...INBOUND_ENV, SMTP_LARGE_KB_PER_S: '1000000' },
+    workers: false,
+  })
+  const flooded = await own.newAgent()
+  const other = await own.newAgent()
+  const at = own.smtp!.httpPort!
+  const folder = join(own.config.dataDir, `incoming-${process.pid}`)
+  const arrived = () =>
+    readdirSync(folder).reduce((sum, file) => sum + statSync(join(folder, file)).size, 0)
+  const MB = 1024 * 1024
+  const sizes = [35, 35, 35, 35, 35, 35, 35, 11].map((megabytes) => megabytes * MB)
+  const open = sizes.map((bytes) => begin(at, flooded.address, bytes))
+  await waitFor('its share to be used up', () => arrived() === 256 * MB - 8 * 20_000)
+  const hand = ({ address }: Agent) => {
+    const mail = mailOf('late', 'x'.repeat(200_000))
+    return handOver(at, signedRequest({ to: [address], mail }))
+  }
+  const refused = await hand(flooded)
+  expect([refused.status, refused.body.message.slice(0, 6)]).toEqual([503, '4.3.1 '])
+  expect((await hand(other)).status).toBe(200)
+  for (const socket of open) socket.destroy()
+  await waitFor('its share to be free', async () => (await hand(flooded)).status === 200)
 })
 
 test('the HTTP port for mail is closed without INBOUND_SECRETS, and otherwise refuses unknown paths and methods', async () => {

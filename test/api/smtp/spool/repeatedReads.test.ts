@@ -138,3 +138,16 @@ test('if the read of a deleted inbox fails, the listener repeats the read and th
     await waitFor('its end', () => spool.addresses.find([address]) === null)
   })
 })
+
+test('the listener’s copy of the addresses holds every inbox, although it reads the addresses in pages of 5,000', async () => {
+  await database.pool.query(
+    `insert into projects (id, name, purpose, email_address)
+     select 'prj_page' || n, 'Page', 'SELLER', 'page' || lpad(n::text, 5, '0') || '@mail.test' from generate_series(1, 10000) n`,
+  )
+  await withBook(database.pool, async ({ spool }) => {
+    for (const n of ['00001', '05000', '05001', '10000']) {
+      const address = `page${n}@mail.test`
+      await waitFor(address, () => spool.addresses.find([address]))
+    }
+  })
+})

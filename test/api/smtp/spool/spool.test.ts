@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Mover } from '../../../../api/smtp/spool/mover.ts'
-import { Spool, type SpooledSize } from '../../../../api/smtp/spool/spool.ts'
+import { Spool, type SpooledSize, sizeOf } from '../../../../api/smtp/spool/spool.ts'
 import { SpoolTurns } from '../../../../api/smtp/spool/spoolTurns.ts'
 import { Costs } from '../../../../shared/fair/costs.ts'
 import { createPool } from '../../../../sql/db.ts'
@@ -107,6 +107,37 @@ test('if the spool (disk queue of accepted mail) is closed and opened again, it 
   const again = new Spool(folder)
   expect(again.depth().count).toBe(1)
   await again.close()
+})
+
+test('a spool (disk queue of mail) of an earlier release keeps its mails and takes new ones', async () => {
+  const file = new Database(join(folder, 'spool.sqlite'))
+  file.run(`create table mails (
+    id integer primary key, source_key text not null unique, bytes blob not null, envelope_from text not null,
+    inboxes text not null, remote_ip text not null, helo text not null, received_at integer not null)`)
+  file.run(
+    `insert into mails values (1, 'old', 'One', 'ada@example.com', '[]', '192.0.2.1', 'x', 0)`,
+  )
+  file.close()
+  const spool = new Spool(folder)
+  const provider = { name: 'relay', spf: 'pass' as const }
+  await spool.accept({ ...mail('Two'), traceparent: 'trace', provider })
+  expect(all(spool, 'small')).toMatchObject([
+    { sourceKey: 'old', traceparent: null, provider: null },
+    { traceparent: 'trace', provider },
+  ])
+  await spool.close()
+})
+
+test('a mail of 64 KB belongs to the queue of small mails, and a longer one to the queue of large mails', async () => {
+  const spool = new Spool(folder)
+  const sizes = { small: 64 * 1024, large: 64 * 1024 + 1 }
+  for (const [size, bytes] of Object.entries(sizes)) {
+    const text = 'x'.repeat(bytes)
+    await spool.accept(mail(text))
+    expect(sizeOf(Buffer.from(text))).toBe(size as SpooledSize)
+    expect(all(spool, size as SpooledSize).map((one) => one.bytes.length)).toEqual([bytes])
+  }
+  await spool.close()
 })
 
 test('after the deletion of an inbox address, the known addresses of the spool (disk queue of mail) lack this address at once', async () => {
@@ -216,6 +247,27 @@ test('if the database has refused a mail, the mover (from the spool to the datab
   expect(ids()).toEqual([])
   nowMs = 10 * 60_000
   expect(ids()).toEqual([1])
+  await spool.close()
+})
+
+test('if another listener has moved the mails of a batch, the mover takes the next mails at once', async () => {
+  const spool = new Spool(folder)
+  const turns = new SpoolTurns(spool, 'small', new Costs())
+  await spool.accept(mail('first'))
+  await spool.accept(mail('second'))
+  const BATCH = { count: 1, maxBytes: 100_000 }
+  const [first] = turns.next(BATCH)
+  await spool.remove([first!.sourceKey])
+  expect(turns.next(BATCH).map(({ id }) => id)).toEqual([2])
+  await spool.close()
+})
+
+test('a batch of the mover ends when it has its maximum of bytes', async () => {
+  const spool = new Spool(folder)
+  const turns = new SpoolTurns(spool, 'small', new Costs())
+  for (let n = 0; n < 4; n++) await spool.accept(mail('x'.repeat(1_000)))
+  const lengthFor = (maxBytes: number) => turns.next({ count: 10, maxBytes }).length
+  expect([lengthFor(1), lengthFor(2_000), lengthFor(2_001)]).toEqual([1, 2, 3])
   await spool.close()
 })
 
