@@ -183,12 +183,12 @@ export async function listMessages(
   return { messages, more: messages.length < (rows[0]?.found ?? 0) }
 }
 
-/** Returns the upper bound of a page of messages: the cursor, or `before` if that time is earlier. */
+/** Returns the upper bound of a page of messages: the cursor, or `before` if that time is not later. */
 export function upperBound({ cursor, before }: Pick<MessageFilter, 'cursor' | 'before'>): {
   at: Date | string
   row: bigint
 } {
-  if (before !== null && (cursor === null || before.getTime() < cursor.atMs)) {
+  if (before !== null && (cursor === null || before.getTime() <= cursor.atMs)) {
     return { at: before, row: 0n }
   }
   const [at, row] = pageStart(cursor)

@@ -90,6 +90,20 @@ describe('the messages of an inbox are listed in pages, within the requested tim
     }
   })
 
+  test('a page that ends before the time of its cursor has no message with this time', async () => {
+    const projectId = await inbox(3)
+    for (let n = 0; n < 3; n++) await label(projectId, n, ['x'])
+    await pool.query(
+      'update messages set created_at = $2 where project_id = $1 and created_at >= $2',
+      [projectId, at(1)],
+    )
+    const cursor = await cursorOf(projectId, 2)
+    for (const labels of LABELLED) {
+      expect(await names(projectId, { labels, cursor })).toEqual(['m1', 'm0'])
+      expect(await names(projectId, { labels, cursor, before: at(1) })).toEqual(['m0'])
+    }
+  })
+
   test('a list of messages with a labels filter contains only messages with all these labels', async () => {
     const projectId = await inbox(3)
     await label(projectId, 0, ['x', 'y'])
