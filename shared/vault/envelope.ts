@@ -176,9 +176,7 @@ export class Keyring {
   #unwrap({ keyId, wrappedKey }: WrappedKey, context: SecretContext): Buffer {
     const key = this.#wrapping.get(keyId)
     if (key === undefined) throw new UnknownMasterKeyError(keyId)
-    const dataKey = decrypt(key, wrappedKey, keyAd(keyId, context))
-    if (dataKey.length !== KEY_BYTES) throw new BrokenSealError()
-    return dataKey
+    return decrypt(key, wrappedKey, keyAd(keyId, context))
   }
 }
 

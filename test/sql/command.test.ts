@@ -71,6 +71,14 @@ test('the command keys:new refuses a wrong, reserved or used project name, and a
   ])
 })
 
+test('the command keys:new tells a refusal of the database apart from a used project name', async () => {
+  await database.pool.query(
+    `alter table projects add constraint projects_broken check (name <> 'broken')`,
+  )
+  const { code, error } = await run('sql/account/keys/newKeyMain.ts', ['--project', 'broken'])
+  expect([code, error]).toEqual([1, expect.stringMatching(/^no key was made: .*projects_broken/)])
+})
+
 test('the audit log of the organization records a project that the command keys:new creates', async () => {
   const { code, out } = await run('sql/account/keys/newKeyMain.ts', ['--project', 'recorded'])
   expect([code, out]).toEqual([0, expect.stringMatching(/^loid-[0-9a-f]{64}\n$/)])

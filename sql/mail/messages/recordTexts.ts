@@ -244,8 +244,7 @@ async function addFound(
     text: 'select codes, links from messages where row = $1',
     values: [messageRow],
   })
-  const [row] = rows
-  if (row === undefined) return null
+  const row = rows[0]!
   const codes = [...(row.codes ?? [])]
   const links = [...(row.links ?? [])]
   const values = new Set(codes.map(({ value }) => value))
@@ -289,11 +288,10 @@ async function eventsOf(
   { found, files }: { found: readonly Found[]; files: number },
 ): Promise<NewEvent[]> {
   const [event] = await readMessageEvents(db, [messageRow])
-  if (event === undefined) return []
-  const { projectId, traceparent, isSent, storedBytes } = event
+  const { projectId, traceparent, isSent, storedBytes, data: whole } = event!
   // If the project itself sent the mail with this attachment, the project gets no event.
   if (isSent) return []
-  const data = messageWithin(event.data, (EVENTS_BYTES + EVENTS_SHARE * storedBytes) / files)
+  const data = messageWithin(whole, (EVENTS_BYTES + EVENTS_SHARE * storedBytes) / files)
   return found.flatMap(({ outcome: { attachmentId, state }, chars, gainedCode, invites }) => {
     const attachment: AttachmentRead = { attachmentId, state, chars }
     return [
@@ -309,7 +307,7 @@ async function eventsOf(
           ]
         : []),
       ...(gainedCode
-        ? [{ projectId, type: 'message.code' as const, data: event.data, traceparent }]
+        ? [{ projectId, type: 'message.code' as const, data: whole, traceparent }]
         : []),
     ]
   })

@@ -207,4 +207,4 @@ const boundOf = (order: Order, remaining: readonly Times[]): number =>
     : remaining.reduce((least, { since }) => Math.min(least, since.getTime()), endOf(order))
 
 const timestamp = (ms: number): string =>
-  Number.isFinite(ms) ? new Date(ms).toISOString() : ms > 0 ? 'infinity' : '-infinity'
+  Number.isFinite(ms) ? new Date(ms).toISOString() : String(ms)

@@ -1,4 +1,3 @@
-import { LEAF_MESSAGES } from '../../../shared/mail/search/postings.ts'
 import {
   type LeafRange,
   Places,
@@ -251,7 +250,6 @@ export async function insertLeaf(
   { leaf, since, until }: Leaf,
   rows: readonly string[],
 ): Promise<void> {
-  if (rows.length > LEAF_MESSAGES) throw new Error(`A leaf has at most ${LEAF_MESSAGES} messages`)
   await db.query({
     name: 'insert-search-leaf',
     text: `insert into search_leaves (project_id, leaf, since, until, message_rows)

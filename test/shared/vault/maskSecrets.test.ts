@@ -19,6 +19,7 @@ describe('the service masks a secret in each of the listed forms', () => {
   test.each<[string, string, string]>([
     ['plain text', `a ${SECRET} b`, 'a [masked] b'],
     ['text with two copies', `${SECRET},${SECRET}`, '[masked],[masked]'],
+    ['two secrets without a gap', `<${SECRET}492039>`, '<[masked]>'],
     ['upper case', SECRET.toUpperCase(), '[masked]'],
     ['percent encoding', `q=${encodeURIComponent(SECRET)}&r=1`, 'q=[masked]&r=1'],
     ['a form body', new URLSearchParams({ q: SECRET }).toString(), 'q=[masked]'],

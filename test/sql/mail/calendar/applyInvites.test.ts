@@ -62,6 +62,7 @@ async function newCalendar() {
   }
   return {
     row,
+    projectId,
     take,
     /**
      * Applies a received invitation.
@@ -376,6 +377,23 @@ describe('if a recurring event changes, the change decides which of its changed 
       '2031-03-04',
     ])
     expect(await take(invite({ recurrenceId: time(9, 5).at }), STRANGER)).toBe('proposal')
+  })
+
+  test('a series with 2,000 changed instances takes changes of these instances, and no further instance', async () => {
+    const { projectId, take, events } = await newCalendar()
+    await take(invite())
+    await pool.query(
+      `insert into calendar_events (project_id, uid_hash, organizer, instance, sequence, stamp, is_proven, is_own, status, invite)
+       select project_id, uid_hash, organizer, timestamptz '2032-01-01Z' + n * interval '1 day', 0, stamp, true, false,
+         status, invite
+       from calendar_events, generate_series(0, 1998) n where project_id = $1`,
+      [projectId],
+    )
+    const recurrenceId = time(9, 3).at
+    expect(await take(invite({ recurrenceId }))).toBe('new')
+    expect(await take(invite({ recurrenceId: time(9, 4).at }))).toBe('proposal')
+    expect(await take(later({ recurrenceId }))).toBe('updated')
+    expect(await events()).toHaveLength(2_001)
   })
 
   test('if a recurring event moves, its older instances and answers are dropped, but if only its title changes, they stay', async () => {

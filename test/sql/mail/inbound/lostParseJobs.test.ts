@@ -86,3 +86,15 @@ test('a mail counts as lost only if no job of its own and no job of a batch wait
   expect(await requeueLostArrivals(pool)).toBe(4)
   expect(await requeueLostArrivals(pool)).toBe(0)
 })
+
+test('all lost mails get their jobs again, although the service queues a thousand at a time', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const address = await addressOf(pool, await newProject(pool))
+  const lost = Array.from({ length: 1_001 }, (_, n) =>
+    spooled([address], rawMail({ subject: `${n}` }), { receivedAt: new Date(0) }),
+  )
+  await insertInboundMails(pool, lost)
+  await dropJobs(pool)
+  expect(await requeueLostArrivals(pool)).toBe(1_001)
+})

@@ -14,6 +14,7 @@ import {
 import { findMessage } from '../../../../sql/mail/messages/messages.ts'
 import { recordTexts, type TextOutcome } from '../../../../sql/mail/messages/recordTexts.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { whileFailing } from '../../../support/database/failingStatements.ts'
 import { calendarFile } from '../../../support/mail/calendar/invitations.ts'
 import { eventsOf, messageOf, newSent, receive } from '../../../support/mail/mailRows.ts'
 import { dropJobs, newProject } from '../../../support/till/tillRows.ts'
@@ -306,6 +307,22 @@ describe('if the database refuses a value of an attachment, only this attachment
       await holder.query('alter table absent_reading rename to attachment_reading')
       holder.release()
     }
+    expect((await rowsOf(found)).map(({ state }) => state)).toEqual(['pending', 'pending'])
+  })
+
+  test('if the database stops after it has refused an attachment, the other attachments stay waiting', async () => {
+    const found = await received(['att_1', 'att_2'])
+    const outcomes = [
+      outcomeOf(found.row),
+      outcomeOf(found.row, { attachmentId: 'att_2', text: 'a\u0000b' }),
+    ]
+    const faults: unknown[] = []
+    const log = { error: (fields: unknown) => faults.push(fields) } as never
+    const work = whileFailing('attachment_reading', () =>
+      recordTexts(pool, found.projectId, outcomes, log),
+    )
+    await expect(work).rejects.toThrow('the server stops')
+    expect(faults).toEqual([])
     expect((await rowsOf(found)).map(({ state }) => state)).toEqual(['pending', 'pending'])
   })
 })

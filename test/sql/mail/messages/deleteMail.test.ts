@@ -78,6 +78,16 @@ test('a thread is deleted with all its messages and no other messages', async ()
   expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
 })
 
+test('a thread without messages is deleted', async () => {
+  const projectId = await newProject(pool)
+  const { messageId } = await receive(pool, projectId)
+  const { threadRow } = (await messageOf(pool, projectId, messageId))!
+  const { id } = await threadOf(threadRow)
+  await pool.query('delete from messages where thread_row = $1', [threadRow])
+  expect(await deleteThread(pool, projectId, id)).toBe(true)
+  expect(await threadOf(threadRow)).toBeUndefined()
+})
+
 test('no hash against a second delivery is stored when a sent message is deleted, because no mail host delivers a sent message again', async () => {
   const sent = await newSent(pool)
   await deleteMessage(pool, sent.projectId, sent.messageId)
