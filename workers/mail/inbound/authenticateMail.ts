@@ -185,14 +185,17 @@ async function dmarcWord(
   if (domain === undefined) return 'none'
   if (others.length > 0 || !isDomain(domain)) return 'permerror'
   const { dmarc } = await library()
-  const verdict = await dmarc({
+  // The library gives `false` only for several authors.
+  const {
+    status,
+    alignment,
+    rr = '',
+  } = (await dmarc({
     headerFrom: domain,
     spfDomains,
     dkimDomains: dkimDomains.map((one) => ({ domain: one })),
     resolver,
-  })
-  if (verdict === false) return 'none'
-  const { status, alignment, rr = '' } = verdict
+  })) as Exclude<Awaited<ReturnType<typeof dmarc>>, false>
   if (status.result !== 'pass') return authenticationWord(status.result)
   // mailauth 4.13.3 reads the strict mode, but then compares only the organizational domains. Therefore the code itself
   // compares the exact domains in the strict mode.

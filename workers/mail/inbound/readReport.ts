@@ -5,7 +5,7 @@ import { isReportFile } from '../../../shared/mail/reports/reportMail.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
 import { storeReport } from '../../../sql/mail/domains/aggregateReports.ts'
 import { findReportMail } from '../../../sql/mail/messages/attachments.ts'
-import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
+import { type ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import type { ReadReport } from './reportMain.ts'
 
@@ -26,13 +26,17 @@ const FILES_MAX = 3
  */
 export function createReadReport(
   { pool, log }: PoolContext,
-  { blobs, mailDomain }: { blobs: Blobs; mailDomain: string },
+  {
+    blobs,
+    mailDomain,
+    limits = LIMITS,
+  }: { blobs: Blobs; mailDomain: string; limits?: ChildLimits },
 ): Task<'read_report'> {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   const children = createChildren<{ bytes: Uint8Array }, ReadReport>({
     file: join(import.meta.dir, 'reportMain.ts'),
     name: 'the reader of reports',
-    limits: LIMITS,
+    limits,
   })
   return async ({ messageRow }) => {
     const leave = await turns.enter('reports')
@@ -50,8 +54,8 @@ export function createReadReport(
         const report = await children
           .run({ bytes })
           .then(({ result }) => result)
-          .catch((error: unknown) => {
-            if (!(error instanceof ChildError) || error.isAccident) throw error
+          .catch((error: ChildError) => {
+            if (error.isAccident) throw error
             return { fault: error.message }
           })
         const outcome =

@@ -287,7 +287,6 @@ function reduced(
   mail: ParsedMail,
   place: { inboxAddress: string; mailDomain: string },
 ): ParsedMail {
-  const { bounce } = mail
-  if (bounce === null || bounce.proof === null) return mail
-  return reduceBounce(mail, { bounce, proof: bounce.proof }, place)
+  const bounce = mail.bounce!
+  return reduceBounce(mail, { bounce, proof: bounce.proof! }, place)
 }

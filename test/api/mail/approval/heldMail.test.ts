@@ -449,6 +449,33 @@ test('the worker refuses to send a mail whose bytes differ from the approved byt
   }
 })
 
+test('an approved mail whose bytes the retention has deleted is never sent, and its job ends', async () => {
+  await using idle = await startTestService({ smtp: false, workers: false })
+  const agent = await heldAgent(idle)
+  const { pool: db, url: databaseUrl } = idle.database
+  const { messageId } = await sendMail(agent)
+  const held = await requestOf(idle, agent, messageId)
+  await idle.platform.post(`${heldPath(agent, held.approvalId)}/approve`, { sha256: held.sha256 })
+  await db.query('update messages set raw_id = null, raw_expired = true')
+  const jobs = async () =>
+    (await db.query(`select last_error from graphile_worker.jobs where key like 'send_mail:%'`))
+      .rows
+  expect(await jobs()).toHaveLength(1)
+  const pool = await startPool(
+    { ...outboundRunner(outboundOptions(idle.config)), databaseUrl },
+    silentLog,
+  )
+  try {
+    await waitFor('the end of the job', async () => {
+      const [job] = await jobs()
+      expect(job?.last_error ?? null).toBeNull()
+      return job === undefined
+    })
+  } finally {
+    await pool.stop()
+  }
+})
+
 test('a platform key finds an approval request only in the project of the request, and a project key cannot read approval requests', async () => {
   const [agent, other] = [await heldAgent(service), await heldAgent(service)]
   const { messageId } = await sendMail(agent)

@@ -433,6 +433,37 @@ test('with only the header of a signed mail, the service can make all DNS querie
   })
 })
 
+test('the service asks for each DNS record of a mail once, although the SPF record names it twice', async () => {
+  const asked: string[] = []
+  const twice = 'v=spf1 include:honest.test include:HONEST.test -all'
+  const mail = inboundOf(write('ada@twice.test'))
+  const foreign = { ...mail, envelopeFrom: 'ada@twice.test', remoteIp: '192.0.2.77' }
+  await findAnswers(foreign, {
+    ...CHECKS,
+    async lookUp(name, type) {
+      asked.push(`${name.toLowerCase()} ${type}`)
+      return name === 'twice.test' && type === 'TXT' ? [[twice]] : await answering(name, type)
+    },
+  })
+  expect(asked.filter((one) => one === 'honest.test TXT')).toHaveLength(1)
+})
+
+test('the service asks for no DNS record of a mail whose header would take minutes to parse', async () => {
+  const asked: string[] = []
+  const header = write(
+    'ada@honest.test',
+    `DKIM-Signature: v=1; d=honest.test; s=s1; b=x\r\nX-A: b\r\n${' \r\n'.repeat(300_000)}`,
+  )
+  await findAnswers(inboundOf(header), {
+    ...CHECKS,
+    async lookUp(name, type) {
+      asked.push(name)
+      return await answering(name, type)
+    },
+  })
+  expect(asked).toEqual([])
+})
+
 test('the service looks up the keys of a mail’s signatures in every spelling of their tags', async () => {
   const asked: string[] = []
   const header = write(

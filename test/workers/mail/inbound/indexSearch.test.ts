@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { searchVector } from '../../../../shared/mail/search/searchTerms.ts'
 import { requeueUnbuilt } from '../../../../sql/mail/search/buildSegments.ts'
-import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import { createIndexSearch } from '../../../../workers/mail/inbound/indexSearch.ts'
+import { createTestDatabase } from '../../../support/database/database.ts'
+import {
+  type Agent,
+  silentLog,
+  startTestService,
+  type TestService,
+} from '../../../support/service.ts'
+import { blocked, newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 let service: TestService
@@ -49,6 +57,26 @@ test('a background job builds the search index of a growing inbox, and a search 
   expect(await find(agent, '"mail 0"')).toEqual(['<1>'])
   expect(await find(agent, '"mail 999"')).toEqual(['<1000>'])
   expect(await find(agent, '"mail 1000"')).toEqual([])
+})
+
+test('while a job builds the search index of an inbox, another job of this inbox ends at once', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const task = createIndexSearch({ pool, log: silentLog } as never)
+  const run = () => task({ projectId }, { attempt: 1 })
+  const holder = await pool.connect()
+  try {
+    await holder.query('begin')
+    await holder.query('lock table search_segments in access exclusive mode')
+    const first = run()
+    await blocked(pool, 1)
+    await run()
+    await holder.query('commit')
+    await first
+  } finally {
+    holder.release()
+  }
 })
 
 test('if the search index job of an inbox is lost, the regular housekeeping queues the job again', async () => {

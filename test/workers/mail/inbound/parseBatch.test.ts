@@ -212,6 +212,28 @@ test('a parser batch stores the mail of one inbox at once, even while another tr
   expect(await subjectsOf(pool)).toEqual(['free', 'held'])
 })
 
+test('a parser batch stores the mail of one inbox, even while another transaction locks the events of another inbox', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const [held, free] = [await newProject(pool), await newProject(pool)]
+  const inboundIds = await arrive(pool, [
+    { projectId: held, subject: 'held' },
+    { projectId: free, subject: 'free' },
+  ])
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query('insert into event_streams (project_id, last_seq) values ($1, 1)', [held])
+    const run = tasksOf(pool).parse_batch({ inboundIds }, { attempt: 1 })
+    await waitFor('the other', async () => (await subjectsOf(pool)).join() === 'free')
+    await client.query('rollback')
+    await run
+  } finally {
+    client.release()
+  }
+  expect(await subjectsOf(pool)).toEqual(['free', 'held'])
+})
+
 test('if a project is deleted while a batch of mails is parsed, only the mail of this project is lost', async () => {
   await using database = await createTestDatabase()
   const { pool } = database

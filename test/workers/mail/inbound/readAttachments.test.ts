@@ -1,6 +1,7 @@
 /** Tests that the reading job finishes every attachment, whatever happens during the reading. */
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { BlobsAwayError } from '../../../../shared/blobs/objectStore.ts'
+import { FILE_MAX_BYTES } from '../../../../shared/mail/documents/document.ts'
 import type { Blobs } from '../../../../sql/blobs/blobs.ts'
 import { LostObjectError } from '../../../../sql/blobs/sealedBlob.ts'
 import { insertPendingTexts } from '../../../../sql/mail/messages/attachmentTexts.ts'
@@ -126,6 +127,51 @@ test('an attachment counts as failed after three runs that killed the worker', a
   await setTries(3)
   await run()
   expect(await state()).toMatchObject({ state: 'failed', reason: 'too_slow' })
+})
+
+test('an attachment is still read by the third run, after two runs that killed the worker', async () => {
+  const { run, state, setTries } = await waiting('a.txt', async () => Buffer.from('Lorem ipsum'))
+  await setTries(2)
+  await run()
+  expect(await state()).toMatchObject({ state: 'ready', content: 'Lorem ipsum' })
+})
+
+test('an attachment of more than 32 MB counts as too large, and a smaller one is opened', async () => {
+  const archive = (bytes: number) => Buffer.concat([Buffer.from('PK\u0003\u0004')], bytes)
+  for (const [bytes, reason] of [
+    [FILE_MAX_BYTES, 'malformed'],
+    [FILE_MAX_BYTES + 1, 'too_large'],
+  ] as const) {
+    const { run, state } = await waiting('a.zip', async () => archive(bytes))
+    await run()
+    expect(await state()).toMatchObject({ state: 'failed', reason })
+  }
+})
+
+test('a run takes no further attachment after a quarter of a second, so that other projects get their turn', async () => {
+  const { pool } = database
+  const projectId = await newProject(pool)
+  const row = await storePending(projectId, { count: 7 })
+  const stateOf = async () =>
+    (await pool.query('select state from attachment_texts where message_row = $1', [row])).rows
+  let [reads, slow, late] = [0, 0, 0]
+  const read: Blobs['read'] = async () => {
+    if (slow > 0) late++
+    // The first reads are quick, so that the run claims several attachments together.
+    if (++reads > 2) {
+      slow++
+      await Bun.sleep(SLOW_MS)
+    }
+    return Buffer.from([0, 1])
+  }
+  const blobs: Blobs = { keep: async () => null, read, of: () => blobs }
+  const task = createReadAttachments({ pool, log: silentLog } as never, { blobs })
+  for (let n = 0; n < 9 && (await stateOf()).some(({ state }) => state === 'pending'); n++) {
+    slow = 0
+    await task({ projectId }, { attempt: 1 })
+  }
+  expect((await stateOf()).every(({ state }) => state === 'none')).toBe(true)
+  expect(late).toBe(0)
 })
 
 test('the text of an attachment is extracted even if its file name ends with the name of a built-in JavaScript object property', async () => {

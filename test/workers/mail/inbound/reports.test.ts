@@ -2,7 +2,7 @@
  * Tests aggregate reports (DMARC and TLS) of other hosts, from their arrival by SMTP to the totals that the operator
  * reads.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import nodemailer from 'nodemailer'
 import { createReadReport } from '../../../../workers/mail/inbound/readReport.ts'
 import { dmarcXml, gzipped, tlsJson, zipped } from '../../../shared/mail/reports/reports.ts'
@@ -185,4 +185,45 @@ test('a file that is no aggregate report does not stop the job that reads the re
   const read = createReadReport(context, { blobs: noBlobs, mailDomain: D })
   await read({ messageRow: broken.row }, { attempt: 1 })
   expect(log).toMatchObject([{ reporter: 'reporter.test', outcome: 'it is no report of DMARC' }])
+})
+
+/** Delivers a report, and waits until the service has stored it. @returns the row of its message. */
+async function delivered(id: string, records = [PASSED]): Promise<string> {
+  const filename = `a!${D}!${id}.xml.gz`
+  await send({ filename, content: gzipped(recent(dmarcXml(D, records, id))) })
+  await waitFor('the report', async () => (await stored()).includes(id))
+  const { rows } = await service.database.pool.query(
+    'select row from messages where attachments::text like $1',
+    [`%${filename}%`],
+  )
+  return rows[0].row
+}
+
+test('an aggregate report waits while the system cannot start the process that reads it, and is read later', async () => {
+  const { pool } = service.database
+  const messageRow = await delivered('22')
+  await pool.query(`delete from aggregate_reports where report_id = '22'`)
+  const context = { pool, log: silentLog } as never
+  const read = createReadReport(context, { blobs: noBlobs, mailDomain: D })
+  const spawn = spyOn(Bun, 'spawn').mockImplementation(() => {
+    throw new Error('EAGAIN')
+  })
+  try {
+    await expect(read({ messageRow }, { attempt: 1 })).rejects.toThrow('EAGAIN')
+  } finally {
+    spawn.mockRestore()
+  }
+  await read({ messageRow }, { attempt: 1 })
+  expect(await stored()).toContain('22')
+})
+
+test('an aggregate report that takes too much time to read does not stay in the queue', async () => {
+  const { pool } = service.database
+  const messageRow = await delivered('23', Array(20_000).fill(PASSED))
+  const log: unknown[] = []
+  const context = { pool, log: { info: (fields: unknown) => log.push(fields) } } as never
+  const limits = { timeMaxMs: 0, memoryMaxBytes: 512 * 1024 * 1024 }
+  const read = createReadReport(context, { blobs: noBlobs, mailDomain: D, limits })
+  await read({ messageRow }, { attempt: 1 })
+  expect(log).toMatchObject([{ outcome: 'the reader of reports took over 0 ms' }])
 })

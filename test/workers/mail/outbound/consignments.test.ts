@@ -200,6 +200,24 @@ test('if the transport throws an error for one domain, the recipients in this do
   expect(lastOf(parts)).toBe(1)
 })
 
+test('if the transport fails after all outcomes of one domain, the attempt goes on until the last domain has answered', async () => {
+  const held = Promise.withResolvers<void>()
+  const { sent, parts, run } = await sendTo({
+    'slow.test': async (report, to) => {
+      await held.promise
+      await accept(report, to)
+    },
+    'bad.test': async (report, to) => {
+      await accept(report, to)
+      setImmediate(held.resolve)
+      throw new Error('the connection broke')
+    },
+  })
+  await run
+  expect((await recipientsOf(pool, sent)).map(({ state }) => state)).toEqual(['sent', 'sent'])
+  expect(parts.map(({ last }) => last)).toEqual([false, true])
+})
+
 test('if an outcome cannot be recorded because the database is unavailable, the job fails and is tried again', async () => {
   const away = Object.assign(new Error('the connection broke'), { code: '08006' })
   const { run } = await sendTo({ 'bad.test': () => Promise.reject(away) })

@@ -378,7 +378,7 @@ test('if a mail host demands TLS and its TLS fails for a moment, the mail is def
       isEncrypted ||= chunk[0] === 0x16
       const said = chunk.toString('latin1')
       const demands = !isEncrypted && /^(MAIL|RCPT|DATA)/i.test(said)
-      if (demands) inner.write(refuseAll(said, '550 5.7.10 Encryption needed'))
+      if (demands) inner.write(refuseAll(said, '500 5.7.10 Encryption needed'))
       else outer.write(chunk)
     })
     outer.on('close', () => inner.destroy())
@@ -395,7 +395,7 @@ test('if a mail host demands TLS and its TLS fails for a moment, the mail is def
   )
   Object.assign(zone.a, { 'dropping.test': ['127.0.0.6'], 'demanding.test': ['127.0.0.7'] })
   for (const [name, error] of [
-    ['dropping', '550 5.7.10 Encryption needed'],
+    ['dropping', '500 5.7.10 Encryption needed'],
     ['demanding', DEMANDS_TLS],
   ] as const) {
     const { messageId } = await sendMail(agent, { to: [`a@${name}.test`] })
