@@ -36,8 +36,12 @@ export const untilStatus = (agent: Agent, messageId: string, wanted: string): Pr
     return body.deliveryStatus === wanted ? body : null
   })
 
-/** Makes the next attempt to send a message due now. */
-export async function hurry({ database }: TestService, messageId: string): Promise<void> {
+/** Makes the next attempt to send a message due now. The recipient `late` is due a second later. */
+export async function hurry(
+  { database }: TestService,
+  messageId: string,
+  late: string | null = null,
+): Promise<void> {
   const message = `(select row from messages where message_id = $1 and direction = 'sent')`
   // The service locks the row of the mail before the rows of its recipients. One statement for both tables would not
   // keep this order.
@@ -47,9 +51,10 @@ export async function hurry({ database }: TestService, messageId: string): Promi
       [messageId],
     )
     await db.query(
-      `update outbound_recipients set next_attempt_at = clock_timestamp()
+      `update outbound_recipients
+       set next_attempt_at = clock_timestamp() + case when address = $2 then interval '1 second' else '0' end
        where message_row = ${message} and state in ('queued', 'deferred')`,
-      [messageId],
+      [messageId, late],
     )
   })
   await database.pool.query(

@@ -151,14 +151,14 @@ test('an attachment of more than 32 MB counts as too large, and a smaller one is
 test('a run takes no further attachment after a quarter of a second, so that other projects get their turn', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
-  const row = await storePending(projectId, { count: 7 })
+  const row = await storePending(projectId, { count: 3 })
   const stateOf = async () =>
     (await pool.query('select state from attachment_texts where message_row = $1', [row])).rows
   let [reads, slow, late] = [0, 0, 0]
   const read: Blobs['read'] = async () => {
     if (slow > 0) late++
-    // The first reads are quick, so that the run claims several attachments together.
-    if (++reads > 2) {
+    // The first read is quick, so that the run then claims two attachments together.
+    if (++reads > 1) {
       slow++
       await Bun.sleep(SLOW_MS)
     }

@@ -243,6 +243,15 @@ test('a recipient whose next attempt becomes due while another mail host hangs i
   expect(lastOf(parts)).toBe(1)
 })
 
+test('a run ends with the last mail host, and leaves a recipient whose next attempt is not due to the next run', async () => {
+  const hosts = { 'quick.test': accept, 'later.test': accept }
+  const { sent, parts, run } = await sendTo(hosts, {}, { laterInMs: { 'later.test': 50_000 } })
+  await run
+  expect(await stateOf(sent, 'a@quick.test')).toBe('sent')
+  expect(await stateOf(sent, 'a@later.test')).toBe('queued')
+  expect(lastOf(parts)).toBe(1)
+})
+
 test('after an hour a run of the sending job makes no more attempts, so that it ends before the job queue starts the job a second time', async () => {
   const held = Promise.withResolvers<void>()
   const startRun = async (options: Options) => {

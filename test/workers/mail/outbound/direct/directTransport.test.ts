@@ -536,6 +536,37 @@ test('a domain whose mail host hangs delays neither mail to other recipients nor
   }
 })
 
+test('while a mail host hangs, a deferred recipient of another domain is tried as soon as the next attempt is due', async () => {
+  zone.mx['slow.test'] = [[10, 'mx2.test']]
+  zone.mx['quick.test'] = [[10, 'mx1.test']]
+  const { promise, resolve: release } = Promise.withResolvers<void>()
+  for (const sink of [first, second])
+    sink.refuseRecipient = () => ({ code: 450, message: '4.2.0 later' })
+  try {
+    const { messageId } = await sendMail(agent, { to: ['a@slow.test', 'b@quick.test'] })
+    await waitFor('both refusals', async () => {
+      const { rows } = await service.database.pool.query(
+        `select from outbound_recipients r join messages m on m.row = r.message_row
+         where m.message_id = $1 and r.state = 'deferred'`,
+        [messageId],
+      )
+      return rows.length === 2
+    })
+    for (const sink of [first, second]) sink.refuseRecipient = () => null
+    second.refuseData = async () => {
+      await promise
+      return null
+    }
+    await hurry(service, messageId, 'b@quick.test')
+    await sunkAt(first, messageId)
+    expect(countAt(second, messageId)).toBe(0)
+    release()
+    await untilStatus(agent, messageId, 'sent')
+  } finally {
+    release()
+  }
+})
+
 test('without ALLOW_PRIVATE_NETWORKS mail goes only to public addresses, and no error names a private address', async () => {
   await using guarded = await startTestService({
     smtp: false,
