@@ -36,7 +36,7 @@ export const untilStatus = (agent: Agent, messageId: string, wanted: string): Pr
     return body.deliveryStatus === wanted ? body : null
   })
 
-/** Makes the next attempt to send a message due now. The recipient `late` is due a second later. */
+/** Makes the next attempt to send a message due now. The recipient `late` is due three seconds later. */
 export async function hurry(
   { database }: TestService,
   messageId: string,
@@ -52,7 +52,7 @@ export async function hurry(
     )
     await db.query(
       `update outbound_recipients
-       set next_attempt_at = clock_timestamp() + case when address = $2 then interval '1 second' else '0' end
+       set next_attempt_at = clock_timestamp() + case when address = $2 then interval '3 seconds' else '0' end
        where message_row = ${message} and state in ('queued', 'deferred')`,
       [messageId, late],
     )

@@ -40,6 +40,18 @@ async function storePending(
 }
 type Pending = { filename: string; count: number; from: string }
 
+/** Receives a message with text files, which the reading job has not read yet. */
+async function receiveFiles(projectId: string, count: number) {
+  const parts = Array.from(
+    { length: count },
+    (_, n) => `--b\r\nContent-Disposition: attachment\r\n\r\nText ${n}\r\n`,
+  )
+  const raw = `From: ada@example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${parts.join('')}--b--\r\n`
+  const { messageId } = await receive(database.pool, projectId, raw)
+  const { row } = (await messageOf(database.pool, projectId, messageId))!
+  return { row, parts }
+}
+
 /**
  * Stores a message with an attachment that the reading job has not read yet.
  * @param read returns the content of the attachment.
@@ -151,7 +163,7 @@ test('an attachment of more than 32 MB counts as too large, and a smaller one is
 test('a run takes no further attachment after a quarter of a second, so that other projects get their turn', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
-  const row = await storePending(projectId, { count: 3 })
+  const { row } = await receiveFiles(projectId, 3)
   const stateOf = async () =>
     (await pool.query('select state from attachment_texts where message_row = $1', [row])).rows
   let [reads, slow, late] = [0, 0, 0]
@@ -401,13 +413,7 @@ test('attachment jobs that find no free job slot are queued again one after anot
 test('an outage between attachments of a message loses no attachment, and no attachment is read twice', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
-  const parts = Array.from(
-    { length: 9 },
-    (_, n) => `--b\r\nContent-Disposition: attachment\r\n\r\nText ${n}\r\n`,
-  )
-  const raw = `From: ada@example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${parts.join('')}--b--\r\n`
-  const { messageId } = await receive(pool, projectId, raw)
-  const { row } = (await messageOf(pool, projectId, messageId))!
+  const { row, parts } = await receiveFiles(projectId, 9)
   let reads = 0
   const read: Blobs['read'] = async ({ bytes }) => {
     reads++
