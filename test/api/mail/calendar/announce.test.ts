@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { transaction } from '../../../../sql/db.ts'
 import { endUnsent, lockUnsent } from '../../../../sql/mail/outbound/unsentMails.ts'
 import { startMaintenance } from '../../../../workers/operations/maintenance.ts'
-import { silentLog } from '../../../support/logs.ts'
 import { changingBefore } from '../../../support/database/beforeStatement.ts'
+import { silentLog } from '../../../support/logs.ts'
 import {
   calendarOf,
   untilCalendar,

@@ -3,12 +3,8 @@ import { searchVector } from '../../../../shared/mail/search/searchTerms.ts'
 import { requeueUnbuilt } from '../../../../sql/mail/search/buildSegments.ts'
 import { createIndexSearch } from '../../../../workers/mail/inbound/indexSearch.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
-import {
-  type Agent,
-  silentLog,
-  startTestService,
-  type TestService,
-} from '../../../support/service.ts'
+import { silentLog } from '../../../support/logs.ts'
+import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
 import { blocked, newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
