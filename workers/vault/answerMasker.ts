@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { CpuBudget } from '../../shared/fair/cpuBudget.ts'
 import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
-import { type ChildError, type ChildLimits, createChildren } from '../process/child.ts'
+import { ChildError, type ChildLimits, createChildren } from '../process/child.ts'
 import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 
 /**
@@ -68,9 +68,9 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
           } catch (error) {
             // The error message of the masking may contain a part of the response, so the service shows this error
             // message to nobody.
-            const { cpuMs, isAccident } = error as ChildError
-            budget.charge(projectId, cpuMs)
-            if (!isAccident) return withoutContent(answer.status, 'too-slow')
+            if (!(error instanceof ChildError)) throw error
+            budget.charge(projectId, error.cpuMs)
+            if (!error.isAccident) return withoutContent(answer.status, 'too-slow')
             if (budget.delayMs(projectId) > 0) break
           }
         }

@@ -185,17 +185,14 @@ async function dmarcWord(
   if (domain === undefined) return 'none'
   if (others.length > 0 || !isDomain(domain)) return 'permerror'
   const { dmarc } = await library()
-  // The library gives `false` only for several authors.
-  const {
-    status,
-    alignment,
-    rr = '',
-  } = (await dmarc({
+  const verdict = await dmarc({
     headerFrom: domain,
     spfDomains,
     dkimDomains: dkimDomains.map((one) => ({ domain: one })),
     resolver,
-  })) as Exclude<Awaited<ReturnType<typeof dmarc>>, false>
+  })
+  if (verdict === false) return 'none'
+  const { status, alignment, rr = '' } = verdict
   if (status.result !== 'pass') return authenticationWord(status.result)
   // mailauth 4.13.3 reads the strict mode, but then compares only the organizational domains. Therefore the code itself
   // compares the exact domains in the strict mode.

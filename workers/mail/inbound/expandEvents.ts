@@ -13,7 +13,7 @@ import {
   storeInstances,
   takeExpansion,
 } from '../../../sql/mail/calendar/instances.ts'
-import type { ChildError } from '../../process/child.ts'
+import { ChildError } from '../../process/child.ts'
 import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import { createCalendarChildren } from './calendarChildren.ts'
@@ -35,10 +35,10 @@ export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_eve
       const { result } = await children.run({ source, window })
       return 'instances' in result ? result.instances : []
     } catch (error) {
-      const { isUnstarted, isAccident, message } = error as ChildError
-      if (isUnstarted) await patiently(() => returnExpansionTry(pool, row, claim))
-      if (isAccident) throw error
-      log.info({ eventRow: row, reason: message }, 'event not expanded')
+      if (!(error instanceof ChildError)) throw error
+      if (error.isUnstarted) await patiently(() => returnExpansionTry(pool, row, claim))
+      if (error.isAccident) throw error
+      log.info({ eventRow: row, reason: error.message }, 'event not expanded')
       return []
     }
   }

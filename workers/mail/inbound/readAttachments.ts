@@ -5,7 +5,6 @@ import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 import { CONCEALED, FILE_MAX_BYTES } from '../../../shared/mail/documents/document.ts'
 import { kindOf } from '../../../shared/mail/documents/documentKind.ts'
-import type { ReadOutcome } from '../../../shared/mail/documents/readDocument.ts'
 import { HIDDEN_TEXT_LABEL } from '../../../shared/mail/parse/parseMail.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
 import { LostObjectError } from '../../../sql/blobs/sealedBlob.ts'
@@ -115,7 +114,7 @@ export function createReadAttachments(
         filename,
         contentType,
       })
-      return { ...place, ...outcomeOf(result as { outcome: ReadOutcome }), cpuMs }
+      return { ...place, ...outcomeOf(result), cpuMs }
     } catch (error) {
       if (!(error instanceof ChildError) || error.isAccident) throw error
       log.info({ messageRow, attachmentId, kind, reason: error.message }, 'attachment not read')
@@ -257,7 +256,8 @@ type Read = Pick<
   'state' | 'kind' | 'reason' | 'text' | 'omitted' | 'codes' | 'links' | 'invites' | 'label'
 >
 
-function outcomeOf(answer: { outcome: ReadOutcome }): Read {
+function outcomeOf(answer: DocumentAnswer): Read {
+  if (!('outcome' in answer)) throw new ChildError('the reader of attachments gave no outcome', 0)
   const { outcome } = answer
   const { state, kind } = outcome
   if (outcome.state === 'failed') return { ...NOTHING, state, kind, reason: outcome.reason }

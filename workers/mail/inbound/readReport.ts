@@ -5,7 +5,7 @@ import { isReportFile } from '../../../shared/mail/reports/reportMail.ts'
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
 import { storeReport } from '../../../sql/mail/domains/aggregateReports.ts'
 import { findReportMail } from '../../../sql/mail/messages/attachments.ts'
-import { type ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
+import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import type { ReadReport } from './reportMain.ts'
 
@@ -54,8 +54,8 @@ export function createReadReport(
         const report = await children
           .run({ bytes })
           .then(({ result }) => result)
-          .catch((error: ChildError) => {
-            if (error.isAccident) throw error
+          .catch((error: unknown) => {
+            if (!(error instanceof ChildError) || error.isAccident) throw error
             return { fault: error.message }
           })
         const outcome =
