@@ -140,8 +140,8 @@ export const addressKey = (address: string): string =>
   address.slice(0, address.lastIndexOf('@') + 1).toLowerCase() + domainOf(address)
 
 /**
- * Returns the inbox addresses that a recipient's address may mean: first the address itself, then the address without
- * `+tag` (RFC 5233).
+ * Returns the inbox addresses to which a mail for a recipient's address may go: first the address itself, then the
+ * address without `+tag` (RFC 5233).
  */
 export function recipientKeys(address: string): string[] {
   const key = addressKey(address)

@@ -81,8 +81,8 @@ export function dkimRecords(
 }
 
 /**
- * Returns one finding for several DNS records, if one correct record is enough. A correct record comes first, then a
- * record whose name server did not answer, and then the first record.
+ * Returns one finding for several DNS records of which one correct record is enough. The finding is about a correct
+ * record if there is one, else about a record whose name server did not answer, else about the first record.
  */
 export const findingOfAny = (findings: readonly Finding[]): Finding =>
   findings.find(({ status }) => status === 'ok') ??

@@ -29,9 +29,9 @@ const nameOf = (line: string): string => NAME.exec(line)?.[0] ?? ''
 
 /**
  * Corrects the lines and the times of a calendar file. Some programs do not escape the line breaks of a text. Therefore
- * a line that is no content line continues the text before it. If the line before it holds no text, such as a time, the
- * function leaves the line out. A date gets `VALUE=DATE`, and a time without seconds gets seconds. A time in the format
- * of RFC 3339 loses its separators.
+ * a line that is no content line continues the text before it. If the line before it holds no free text (but, for
+ * example, a time), the function removes the broken line. A date gets `VALUE=DATE`, and a time without seconds gets
+ * seconds. A time in the format of RFC 3339 loses its separators.
  */
 export function mendLines(text: string): string {
   const lines: { name: string; parts: string[] }[] = []

@@ -51,8 +51,8 @@ const dayOf = ({ year, month, day }: Temporal.PlainDate): number =>
 type DayTest = (day: number) => boolean
 
 /**
- * Tells whether COUNT includes a day of a rule. A day that lies too late to count is included. If the start itself does
- * not fit the rule, COUNT is undefined (RFC 5545 §3.8.5.3) and includes each day.
+ * Tells whether COUNT includes a day of a rule. A day after the last day that the function can count is included. If
+ * the start itself does not fit the rule, COUNT is undefined (RFC 5545 §3.8.5.3) and includes each day.
  */
 function isCounted({ count }: ICAL.Recur, fits: DayTest, [first, day]: [number, number]): boolean {
   if (!count || day - first > DAYS_MAX || !fits(first)) return true

@@ -70,8 +70,8 @@ export type Found = {
 }
 
 /**
- * Sets the maximum number of lines above a candidate (a possible code) in which the code searches for words about
- * codes.
+ * Sets the maximum number of lines above a candidate (a possible code) in which the function searches for words about
+ * one-time codes.
  */
 const ABOVE_MAX_LINES = 8
 /** Sets the maximum number of lines of a short mail. All lines of a short mail are taken to concern one subject. */
@@ -83,7 +83,7 @@ const SHORT_LINES = 3
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
-/** Names the evidence that a mail has few lines. */
+/** Names the evidence that a mail is short, because a short mail with a number often carries a code. */
 export const SHORT_MAIL = 'mail:short'
 /** Names the evidence that no word of the mail tells what a one-time code would be for, such as a sign-in. */
 export const NO_PURPOSE = 'mail:noPurpose'

@@ -63,7 +63,7 @@ export class TextFlow {
 
   /**
    * Ends a table cell. @param span is the number of table columns that the cell covers. The parameter `repeats` tells
-   * whether each covered column shows the cell's text.
+   * whether the output repeats the cell's text in each covered column.
    */
   closeCell(span = 1, repeats = false): void {
     const table = this.#tables.at(-1)

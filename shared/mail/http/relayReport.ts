@@ -45,8 +45,8 @@ export function relayIdOf(reply: string): string | null {
     .slice(0, REPLY_MAX_CHARS)
     .replace(/^250[ -]?(?:2\.\d+\.\d+)?/, '')
     .split(/[\s,;=]+/)
-  // The id of a relay has at least eight characters and a digit. Therefore no ordinary word of the reply counts as an
-  // id.
+  // The id in a relay's reply has at least eight characters and a digit. Therefore no ordinary word of the reply counts
+  // as an id.
   const id = words
     .map(relayIdOfWord)
     .findLast((word) => /^[\w.-]{8,200}$/.test(word) && /\d/.test(word))

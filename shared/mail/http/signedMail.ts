@@ -128,7 +128,8 @@ function parsed(header: string): Record<string, unknown> {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
-    // If the value of the envelope header is no JSON, the function throws a SignedMailError below this block.
+    // If the value of the envelope header is no JSON, the function goes on and throws the SignedMailError of its last
+    // line.
   }
   throw new SignedMailError(400, 'Purser-Envelope: must be base64url of a JSON object')
 }

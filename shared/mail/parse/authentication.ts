@@ -59,7 +59,10 @@ export const authenticationWord = (word: string | undefined): AuthenticationWord
 /** Holds the label of a message with an unauthenticated From field. */
 export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 
-/** Holds the authentication results of a message, and tells whether the results prove the author. */
+/**
+ * Holds the authentication results of a message, and tells whether the results prove that the author in From wrote the
+ * message.
+ */
 export type CheckedSender = {
   authentication: Authentication
   /**

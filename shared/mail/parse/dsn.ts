@@ -173,8 +173,8 @@ function recipientsOfText(
     const diagnostic = found.get(address)?.diagnostic ?? whole!.diagnostic
     found.set(address, { addresses: [address], action: 'failed', status, diagnostic })
   }
-  // If the report is only about a delay, the mail host still tries to deliver the mail. Therefore the recipient has not
-  // failed.
+  // If the report is only about a delay, the mail host still tries to deliver the mail. Therefore the delivery to the
+  // recipient has not failed.
   if (/will (?:be retried|retry|keep trying|continue to try)|no action is required/i.test(report)) {
     return [...found.values()].map((recipient) => ({ ...recipient, action: 'delayed' }))
   }

@@ -2,7 +2,10 @@
 import { attributionStart, DATE, findVerb, LEAD_WORDS } from './attribution.ts'
 import { isOriginalTitle, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 
-/** Sets the maximum number of lines of an attribution at which a cut-off mail ends: date, name and address. */
+/**
+ * Sets the maximum number of lines of an attribution that the end of the mail cuts off. Such an attribution has lines
+ * for the date, the name and the address.
+ */
 const MAX_CUT_LINES = 3
 /** Sets the maximum number of characters of a cut attribution such as `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
 const MAX_NAMED_LENGTH = 160

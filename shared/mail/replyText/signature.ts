@@ -105,7 +105,9 @@ function isFooter(lines: readonly string[], index: number): boolean {
   return CONTACT.test(footer) || footer.length <= 80
 }
 
-/** Returns the lines that stand above the line `index`, without the blank lines and the drawn lines at their end. */
+/**
+ * Returns the lines that stand above the line `index`, without the blank lines and the lines of dashes at their end.
+ */
 function above(lines: readonly string[], index: number): string {
   const kept = lines.slice(0, index)
   const last = kept.findLastIndex((line) => line.trim() !== '' && !isRule(line.trim()))

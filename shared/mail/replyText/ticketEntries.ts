@@ -1,6 +1,9 @@
 /** Recognises the history that a ticket system writes below a reply: entries that begin with a time and a name. */
 
-/** Sets the maximum number of lines below a ticket entry in which the function searches for the next entry. */
+/**
+ * Sets the maximum number of lines in which the function searches for the next entry of a ticket’s history, below an
+ * entry.
+ */
 const ENTRY_MAX_LINES = 40
 const DAY = String.raw`(?:\p{Nd}{4}-\p{Nd}{1,2}-\p{Nd}{1,2}|\p{Nd}{1,2}[./-]\p{Nd}{1,2}[./-]\p{Nd}{4})`
 const CLOCK = String.raw`\p{Nd}{1,2}[:.]\p{Nd}{2}(?::\p{Nd}{2})?(?: ?[AaPp]\.?[Mm]\.?)?(?: \(?\p{Lu}{2,5}\)?)?`

@@ -22,7 +22,7 @@ export const isReportInbox = (inboxAddress: string, postmaster: string | undefin
   inboxAddress === postmaster ||
   REPORT_NAMES.test(inboxAddress.slice(0, inboxAddress.lastIndexOf('@')))
 
-/** Tells whether an attachment may be an aggregate report. */
+/** Tells whether an attachment may be an aggregate report about DMARC or TLS. */
 export const isReportFile = (file: {
   filename: string
   contentType: string

@@ -12,7 +12,7 @@ const PAGES_MAX = 20
 
 /** Holds a mail that waits for an owner's decision, with the bytes that will be sent. */
 export type Reviewed = {
-  /** Holds the bytes of the mail, or only the bytes of its header. */
+  /** Holds the bytes of the whole mail, or only the bytes of the mail's header. */
   bytes: Uint8Array
   bcc: readonly string[]
   refused: readonly string[]
@@ -36,7 +36,7 @@ export type Section = { title: string; note?: string; pieces: Piece[] }
 
 /**
  * Holds the whole mail for review, cut into pages. The field `obstacles` lists the parts of the mail that the review
- * page cannot show. On this page, the owner cannot approve a mail with an obstacle.
+ * page cannot show. If a mail has an obstacle, the owner cannot approve it on this page.
  */
 export type Review = { pages: Section[][]; obstacles: string[] }
 
@@ -93,8 +93,8 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // The review leaves out an HTML part that is too long, and the mail gets an obstacle. Therefore the owner cannot
-  // approve the mail by the text alone.
+  // The review leaves out an HTML part that is too long, and adds an obstacle (a reason why the owner cannot approve)
+  // to the mail. Therefore the owner cannot approve the mail after reading only its plain text.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
   }

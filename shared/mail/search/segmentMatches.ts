@@ -31,8 +31,8 @@ export class Places {
   }
 
   /**
-   * Returns the set of all possible messages of all leaves (groups of messages) in the range. A leaf with few messages
-   * has unused indexes, which the set also includes.
+   * Returns the set of all messages that the leaves (groups of messages) in the range can hold. The set also includes
+   * the unused indexes of a leaf with few messages.
    */
   static all(range: LeafRange): Places {
     const all = new Places(range)
@@ -40,7 +40,7 @@ export class Places {
     return all
   }
 
-  /** Adds to this set the messages that the postings of a term name. */
+  /** Adds the messages in the postings of a term (the list of messages with this term) to this set. */
   add(postings: Uint8Array): void {
     setBits(this.#bits, this.#firstLeaf, postings)
   }

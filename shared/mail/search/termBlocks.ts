@@ -52,7 +52,7 @@ export class BlockWriter {
     this.#bytes += bytes
   }
 
-  /** Returns the number of full blocks that the writer holds. */
+  /** Returns the number of full blocks of terms that the writer holds. */
   get full(): number {
     return this.#done.length
   }

@@ -77,7 +77,8 @@ const FAR_PX = 5_000
 const TINY_PX = 2
 
 /**
- * Computes how a person can see an element, from the attributes, the CSS declarations and the parent of the element.
+ * Computes how a person sees an element, from the element's attributes, its CSS declarations and the style of its
+ * parent.
  */
 export function sightOf(
   name: string,

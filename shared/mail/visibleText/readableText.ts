@@ -23,8 +23,8 @@ export const holdsTags = (text: string): boolean =>
   TAG.test(text) && TAG.test(text.replace(FLAG, ''))
 
 /**
- * Sets the maximum number of words that the comparison reads of the plain text. The comparison reads at most twice as
- * many words of the HTML as of the plain text.
+ * Sets the maximum number of plain-text words in the comparison of a mail's plain text with its HTML. The comparison
+ * reads at most twice as many words of the HTML as of the plain text.
  */
 const MAX_WORDS = 5_000
 const MAX_CHARS = 400_000

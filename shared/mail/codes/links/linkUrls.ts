@@ -67,7 +67,7 @@ export const cancels = (path: string): boolean =>
  */
 export function codePages(hrefs: readonly string[]): ReadonlySet<string> {
   const sorted = [...new Set(hrefs)].sort()
-  // If a URL is the beginning of another, it is also the beginning of the next URL in the order.
+  // If a URL is the beginning of another, it is also the beginning of the next URL in alphabetical order.
   return new Set(
     sorted.filter((href, at) => {
       const next = sorted[at + 1]
@@ -88,7 +88,7 @@ export const isGuide = (host: string, path: string): boolean =>
 /** Describes the URL of a link. */
 type UrlParts = {
   host: string
-  /** Holds the path, the query and the fragment. */
+  /** Holds the path, the query and the fragment of a URL. */
   path: string
   /** Tells whether a long part of the URL is unique to one recipient. */
   isPersonal: boolean

@@ -129,8 +129,8 @@ function wordVisitor(
    */
   const grounds: Ink[] = []
   /**
-   * Holds a number for each table that contains the Word reader's position: the length of the list `grounds` at the
-   * start of the table. The list `cells` holds the same number for each cell.
+   * Holds a number for each table around the Word reader's position. The number is the length of the list `grounds`
+   * (background colours) at the start of the table. The list `cells` holds the same number for each table cell.
    */
   const tables: number[] = []
   const cells: number[] = []
