@@ -57,7 +57,7 @@ test('the check of a mail domain ignores differences in DNS records that have no
   }
 })
 
-test('the verdict on a mail domain depends only on required DNS records, and is unknown if none is missing but a query gets no answer', () => {
+test('the verdict on a mail domain depends only on required DNS records, and is unknown if no required record is missing but a DNS query gets no answer', () => {
   const ok = { status: 'ok', detail: '' } as const
   const missing = { status: 'missing', detail: '' } as const
   const all: Findings = { ownership: ok, mx: ok, dkim: ok, spf: missing, dmarc: missing }

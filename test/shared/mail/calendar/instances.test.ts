@@ -246,7 +246,7 @@ describe('the length of an event comes from DTEND or DURATION', () => {
   })
 })
 
-describe('each time in a calendar property is read with its time zone', () => {
+describe('each time in a property of a calendar file is read with its time zone', () => {
   const zones = (line: string) => {
     const { calendar, event } = read(line)
     return timesOf(event.getFirstProperty('rdate'), definitionsOf(calendar)).map(
@@ -267,7 +267,7 @@ describe('each time in a calendar property is read with its time zone', () => {
   })
 })
 
-test('the local time of an instance is given in the time zone of the event', () => {
+test('the local time of a calendar instance is the time in the time zone of the event', () => {
   const at = ms('2026-07-01T10:00:00')
   const local = (line: string) => localAt(at, span(line)!.start)
   expect(local('DTSTART;TZID=Europe/Berlin:20260302T100000')).toBe('2026-07-01T12:00:00')
@@ -353,7 +353,7 @@ describe('the service stores only the calendar lines that define the instances o
     expect(source(...series, 'SUMMARY:Tide tables')).not.toContain('Tide')
   })
 
-  test('the calendar lines that the service stores define a time zone only if the event uses it and its TZID is no IANA name', () => {
+  test('the calendar lines that the service stores define a time zone only if the event uses the time zone and its TZID is no IANA name', () => {
     const zone = (...lines: string[]) => ['BEGIN:VTIMEZONE', ...lines, ...ZONE.slice(2)]
     const text = [
       'BEGIN:VCALENDAR',

@@ -33,7 +33,7 @@ describe('a message whose organizer is authenticated updates an event, unless th
     expect(effect(null, SAME, { isCancellation: true })).toBe('new')
   })
 
-  test('the organizer’s message updates an older version of the event, repeats an equal version, and does not change a newer version', () => {
+  test('a message of the organizer updates an older version of the event in the calendar, and does not change an equal or newer version', () => {
     expect(effect(KNOWN, LATER)).toBe('updated')
     expect(effect(KNOWN)).toBe('same')
     expect(effect(KNOWN, EARLIER)).toBe('outdated')
@@ -50,7 +50,7 @@ describe('a message whose organizer is authenticated updates an event, unless th
     expect(effect(null, LATER, { series: CANCELLED })).toBe('new')
   })
 
-  test('an older message about an instance takes effect unless the authenticated organizer cancelled its recurring event', () => {
+  test('an older message about one instance of a recurring event takes effect, unless the authenticated organizer has cancelled the whole event', () => {
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isCancelled: false } })).toBe('new')
     expect(effect(null, EARLIER, { series: { ...CANCELLED, isProven: false } })).toBe('new')
   })

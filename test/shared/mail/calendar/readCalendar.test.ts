@@ -253,8 +253,8 @@ describe('each time of an event is read with its time zone, or as a date', () =>
   })
 })
 
-describe('the recurrence of an event shows its rule and its next starts', () => {
-  test('the recurrence of an event contains the rule and the next starts from now on', () => {
+describe('the recurrence of an event shows the recurrence rule and the start times of the next instances', () => {
+  test('the recurrence of an event contains the recurrence rule and the start times of the next instances', () => {
     const { recurrence, source } = readAll(
       'UID:u1',
       'DTSTART:20260228T000000Z',
@@ -279,14 +279,14 @@ describe('the recurrence of an event shows its rule and its next starts', () => 
     expect([running.length, running[0]]).toEqual([10, '2026-03-01T23:00:00.000Z'])
   })
 
-  test('the recurrence of an event lists the starts of about the next five years', () => {
+  test('the recurrence of an event lists the start times of the instances in about the next five years', () => {
     const { next } = read('RRULE:FREQ=YEARLY').recurrence!
     expect(next.at(-1)).toBe('2031-03-02T10:00:00.000Z')
     const late = readAll('UID:u1', 'DTSTART:20260306T100000Z', 'RRULE:FREQ=YEARLY')[0]!
     expect(late.recurrence!.next.at(-1)).toBe('2030-03-06T10:00:00.000Z')
   })
 
-  test('if an event has added times (RDATE) but no recurrence rule, its recurrence lists the starts with an empty rule', () => {
+  test('if an event has added times (RDATE) but no recurrence rule, its recurrence has an empty rule and lists the start times', () => {
     expect(read('RDATE:20260303T100000Z').recurrence).toEqual({
       rule: '',
       next: ['2026-03-02T10:00:00.000Z', '2026-03-03T10:00:00.000Z'],

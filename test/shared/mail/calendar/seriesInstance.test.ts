@@ -32,7 +32,7 @@ const shownDaysOf = (rule: string): string[] => {
   )
 }
 
-describe('the instances of a simple rule are those that the calendar shows', () => {
+describe('the instances of a simple recurrence rule are those that the calendar shows', () => {
   test.each([
     ...['FREQ=DAILY', 'FREQ=DAILY;INTERVAL=3;COUNT=7', 'FREQ=DAILY;UNTIL=20300401T070000Z'],
     ...['FREQ=DAILY;UNTIL=20300401', 'FREQ=DAILY;BYDAY=MO,TU,WE,TH,FR', 'FREQ=DAILY;BYMONTH=3'],
@@ -59,7 +59,7 @@ test('an instance starts at the time of the series, and also after a local time 
   expect(mayStart('2030-04-01T01:30:00Z')).toBe(false)
 })
 
-test('a rule that is too complicated may have an instance on each day from its start to its end', () => {
+test('a recurrence rule that is too complicated to evaluate may have an instance on each day from its start to its end', () => {
   for (const part of ['BYYEARDAY=1', 'BYWEEKNO=2;BYDAY=MO', 'BYDAY=1MO', 'BYMONTHDAY=-1']) {
     expect(daysOf(`FREQ=YEARLY;${part}`)).toHaveLength(800)
     expect(daysOf(`FREQ=YEARLY;${part};UNTIL=20300302T100000Z`)).toHaveLength(33)

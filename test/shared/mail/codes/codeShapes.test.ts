@@ -196,7 +196,7 @@ describe('a word of letters and digits may be a one-time code', () => {
     expect(valuesOf('Use Tb4XgQ9zLwY2 now')).toEqual([])
   })
 
-  test('a possible code that looks like a voucher is marked as weak, and one that looks like an issue number is marked as a key', () => {
+  test('a possible code that looks like a voucher is marked as weak, and one that looks like an issue number (ABC-123) is marked as an issue key', () => {
     expect(traits('WELCOME15')).toEqual(['isWeak'])
     expect(traits('OPS-4821')).toEqual(['isKey'])
     expect(valuesOf('ABC-4821')).toEqual(['ABC-4821'])
@@ -266,7 +266,7 @@ test.each([
   expect(candidatesOf(line).every(({ isPlace }) => isPlace)).toBe(true)
 })
 
-test('a number beside a postal address is not marked as part of this address', () => {
+test('only the number inside a postal address is marked as a part of the address, and not the numbers beside the address', () => {
   const places = candidatesOf('1234 at Suite 4829, 7391').map(({ value, isPlace }) => [
     value,
     isPlace,

@@ -8,7 +8,7 @@ const LABELS = readFileSync('test/fixtures/codes/codeLabels.txt', 'utf8')
   .split('\n')
   .map((line) => line.split('|'))
 
-/** Returns the kind of the last word before a number that names the number. */
+/** Returns the kind of the last label (word that names a number) before a number. */
 const kindOf = (words: string) => labelsOf(words).findLast(({ kind }) => kind !== 'access')?.kind
 
 test.each(LABELS.map(([language, ...labels]) => [language!, labels] as const))(

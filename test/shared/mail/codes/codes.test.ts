@@ -172,7 +172,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(findCodes({ subject: 'Mail', text: bill, html: null })).toEqual([])
   })
 
-  test('each one-time code of a numbered list is found', () => {
+  test('the service finds each one-time code in a numbered list', () => {
     const listed = 'Your backup codes:\n1. 4K7QZ92M\n2. X8PB31LT\n3) 9DW5RN0V'
     expect(valuesOf(listed).toSorted()).toEqual(['4K7QZ92M', '9DW5RN0V', 'X8PB31LT'])
     expect(valuesOf('We mended faults, but send no code:\n1. CVE-2025-20881')).toEqual([])
@@ -338,7 +338,7 @@ describe('the service finds one-time codes in a mail', () => {
     expect(valuesOf('Вашият код за активиране е 7H4K-Q2MD.')).toEqual(['7H4K-Q2MD'])
   })
 
-  test('a verification code for a booking is found as a one-time code, but a booking number is not', () => {
+  test('a code that verifies a booking is a one-time code, but the number of a booking is not', () => {
     expect(valuesOf('Vaš verifikacijski kod za rezervaciju je:\n\n250964')).toEqual(['250964'])
     expect(valuesOf('Your booking number is 250964.')).toEqual([])
   })

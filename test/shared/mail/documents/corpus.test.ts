@@ -35,7 +35,7 @@ const plain = (text: string): string =>
 
 const reads = new Map<string, ReturnType<typeof readDocument>>()
 
-/** Reads a document at the first call, and returns the stored result at each later call. */
+/** Reads a test document at the first call, and returns the stored result at each later call. */
 function readOnce(set: string, { file: filename, contentType }: Expected) {
   const path = join(FOLDER, set, filename)
   const read =

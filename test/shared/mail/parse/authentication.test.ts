@@ -31,7 +31,7 @@ test('mail from an inbox of this service counts as internal, and mail without se
   expect(UNREADABLE).toMatchObject({ dkim: 'permerror', dmarc: 'permerror', internal: false })
 })
 
-test('an authentication result counts as uncertain if SPF, DKIM or DMARC got no DNS answer', () => {
+test('an authentication result counts as uncertain if SPF, DKIM or DMARC could not be checked because a DNS query got no answer', () => {
   for (const check of ['spf', 'dkim', 'dmarc']) {
     expect(isUnsure({ ...CHECKED, [check]: 'temperror' })).toBe(true)
   }
@@ -55,7 +55,7 @@ describe('if sender authentication does not prove the address in From, the addre
     expect(forged({})).toBe(false)
   })
 
-  test('an address in From may be forged if nothing proves its domain', () => {
+  test('an address in From may be forged if no check proves the domain of the address', () => {
     expect(forged({}, unproven)).toBe(true)
   })
 

@@ -46,7 +46,7 @@ test('a reduced bounce (stored despite an allow list) contains no text from the 
   expect(JSON.stringify(reduced())).not.toContain(FOREIGN)
 })
 
-test('a reduced bounce (stored despite an allow list) contains the recipient of the sent copy, the action and the status', () => {
+test('a reduced bounce (stored despite an allow list) contains the recipient of the copy that bounced, the action and the status', () => {
   const { subject, text, extractedText, html } = reduced()
   expect(subject).toBe('Undelivered mail returned to sender')
   expect(text).toBe(

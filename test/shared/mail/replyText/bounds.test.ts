@@ -95,7 +95,7 @@ test.each(['Hello Bob.\n-----\n', 'Hello Bob,\n*****\n', 'Thanks,\nAnn\n\nAnn No
 )
 
 test.each(['Original message processed by David: yesterday', '[Quoted text hidden]', '>>>1:00>>>'])(
-  'the separator of a program ends the reply text: %s',
+  'the separator line that a mail program writes ends the reply text: %s',
   (line) => {
     expect(replyText(`${OWN}\n\n${line}\nold text`)).toBe(OWN)
   },

@@ -19,7 +19,7 @@ describe('the service finds the reply text of mails in public sets', () => {
   }
   for (const { name, items } of replyCorpora()) {
     const bound = bounds[name]
-    test(`the reply texts of the ${items.length} ${name} mails meet the limits ${JSON.stringify(bound)}, equal the recorded texts and are never wrongly empty`, async () => {
+    test(`the reply texts of the ${items.length} ${name} mails satisfy ${JSON.stringify(bound)}, equal the recorded texts and are never wrongly empty`, async () => {
       const tally = await scoreReplies(items)
       expect(items.length).toBeGreaterThanOrEqual(135)
       expect(tally.accepted).toBeGreaterThanOrEqual(bound.accepted)

@@ -112,7 +112,7 @@ describe('a header block above a quoted mail is recognised by its sender, its da
 })
 
 describe('headers of a quoted mail that follow the reply on the same line are removed from the reply text', () => {
-  test('quoted headers on the same line as the reply begin at the first sender or date', () => {
+  test('if quoted headers follow the reply on the same line, they begin at the first sender or date in this line', () => {
     const own = 'Yes. '
     const head = 'From: Ada <ada@x.example> Sent: 2 Mar 2026 9:14 To: Tom Subject: x'
     expect(headersWithin(own + head, [])).toBe(own.length)

@@ -73,7 +73,7 @@ test('every test mail has a unique name, and has a text part or an HTML part', (
 const { others: openOthers, ...open } = await score(CORPUS.open, SHOW)
 const { others: asideOthers, ...aside } = await score(CORPUS.aside, false)
 
-test('for each test mail, the reply text equals the expected text or the recorded text', () => {
+test('for each test mail, the reply text equals the text that its author expects, or the text that the repository records', () => {
   expectRecorded('replies/others/open.jsonl', openOthers)
   expectRecorded('replies/others/aside.jsonl', asideOthers)
 })

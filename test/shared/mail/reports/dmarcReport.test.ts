@@ -90,7 +90,7 @@ describe('an XML element of a DMARC report is read only where the format of DMAR
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })
 
-  test('if an XML element of a DMARC report occurs twice, the last occurrence counts', () => {
+  test('if an XML element of a DMARC report occurs twice, its last value counts', () => {
     const xml = report(record({ count: '5' })).replace('<row>', '<row><count>9</count>')
     expect(readDmarcReport(xml).rows[0]!.count).toBe(5)
   })

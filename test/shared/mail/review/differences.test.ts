@@ -11,14 +11,14 @@ const written = (pieces: Piece[]) =>
   pieces.map(({ text, mark }) => (mark === undefined ? text : `[${text}]`)).join('|')
 const compared = (text: string, other: string) => written(markDifferences(text, other, 'other'))
 
-describe('a word of one part of a mail (text or HTML) is marked unless the other part contains the word beside the same neighbour', () => {
-  test('a word that has the same neighbour in the text part and in the HTML part of a mail is not marked', () => {
+describe('the approval page marks a word of one part of a mail (text or HTML), unless the other part has the word beside the same neighbouring word', () => {
+  test('the approval page does not mark a word if the word beside it is the same in the text part and in the HTML part of the mail', () => {
     expect(compared('The tide is high.', 'The tide is high.')).toBe('The tide is high.')
     expect(compared('THE tide', 'the TIDE, twice')).toBe('THE tide')
     expect(compared('the, tide!', 'the tide')).toBe('the, tide!')
   })
 
-  test('a word is marked if the other part of the mail lacks it', () => {
+  test('the approval page marks a word of the text part or HTML part if the other part lacks this word', () => {
     expect(compared('The tide is very high.', 'The tide is high.')).toBe(
       'The tide is |[very]| high.',
     )
@@ -28,31 +28,31 @@ describe('a word of one part of a mail (text or HTML) is marked unless the other
     expect(compared('pay', 'to pay more')).toBe('[pay]')
   })
 
-  test('a word is marked if its neighbouring words in the other part of the mail are different', () => {
+  test('the approval page marks a word if its neighbouring words in the other part of the mail are different', () => {
     expect(compared('a b c', 'c b a')).toBe('[a b c]')
   })
 
-  test('marked words that directly follow each other are marked together, with the punctuation between them', () => {
+  test('the approval page marks words that directly follow each other as one piece, with the punctuation between them', () => {
     expect(compared('go to: 7, Pier! now', 'go to now')).toBe('go to: |[7, Pier]|! now')
     expect(compared('x a y b z', 'x a q y w b z')).toBe('x a |[y]| b z')
   })
 
-  test('a word counts as the same in both parts of a mail if the word before or after it is also the same', () => {
+  test('for the approval page, a word is the same in both parts of a mail if the word before or after it is also the same', () => {
     expect(compared('x b', 'a b')).toBe('[x]| b')
     expect(compared('a x', 'a b')).toBe('a |[x]')
   })
 
-  test('words are compared without regard to letter case, even with a Turkish capital letter', () => {
+  test('the approval page compares words without regard to letter case, even with a Turkish capital letter', () => {
     expect(markDifferences('İSTANBUL İl', 'İstanbul İL', 'm')).toEqual([{ text: 'İSTANBUL İl' }])
   })
 
-  test('a word may be in any script, and may contain digits', () => {
+  test('a word on the approval page may be in any script, and may contain digits', () => {
     expect(compared('für 42', 'für 43')).toBe('für |[42]')
     expect(compared('潮 が', '潮')).toBe('潮 |[が]')
   })
 })
 
-test('the pieces of a compared text together contain every character of the text, and each piece states whether it is marked', () => {
+test('the approval page cuts a text into marked and unmarked pieces, which together contain every character of the text', () => {
   const text = ' - pay 7 USDC now! '
   const pieces = markDifferences(text, 'pay now', 'not in the text')
   expect(pieces.map((piece) => piece.text).join('')).toBe(text)
@@ -63,7 +63,7 @@ test('the pieces of a compared text together contain every character of the text
   expect(markDifferences(' - ', 'x', 'other')).toEqual([{ text: ' - ' }])
 })
 
-test('the matches of a pattern are marked, and all other text stays unchanged', () => {
+test('the approval page marks each match of a pattern in a text, and leaves all other text unchanged', () => {
   const matched = (text: string) => written(markMatches(text, /<[^>]*>/g, 'tag'))
   expect(matched('a<b>c<d>')).toBe('a|[<b>]|c|[<d>]')
   expect(matched('<b><d>e')).toBe('[<b>]|[<d>]|e')

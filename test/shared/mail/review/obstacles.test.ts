@@ -73,7 +73,7 @@ describe('the approval page can show a mail with a picture only if the picture i
       expect([source, image(source)]).toEqual([source, []])
   })
 
-  test('a picture is shown only if exactly one attachment has its content id', () => {
+  test('the approval page shows a picture only if exactly one attachment has the picture’s content id', () => {
     const html = '<img src="cid:p1">'
     expect(faults(html, [PICTURE, { ...PICTURE, contentId: 'p2' }])).toEqual([])
     expect(faults(html, [{ ...PICTURE, contentId: 'p1' }])).toEqual([])
@@ -85,7 +85,7 @@ describe('the approval page can show a mail with a picture only if the picture i
     expect(faults('<img src="data:image/png,A"><img src="cid:p3">', [PICTURE])).toEqual([UNDRAWN])
   })
 
-  test('a picture is shown only if its media type is known', () => {
+  test('the approval page shows a picture only if the media type of the picture is known', () => {
     const typed = (contentType: string) =>
       faults('<img src="cid:p1">', [{ ...PICTURE, contentType }])
     for (const type of ['image/jpeg', 'image/jpg', 'IMAGE/GIF', 'image/webp'])
@@ -94,7 +94,7 @@ describe('the approval page can show a mail with a picture only if the picture i
       expect([type, typed(type)]).toEqual([type, [UNDRAWN]])
   })
 
-  test('pictures of a mail are shown only if all its inline pictures together have at most 8 MiB', () => {
+  test('the approval page shows the pictures of a mail only if all its inline pictures together have at most 8 MiB', () => {
     const sized = (size: number) =>
       faults('<img src="cid:p1">', [
         { ...PICTURE, size: size - 1 },
@@ -195,7 +195,7 @@ test('if an HTML part cannot be shown for several reasons, the reasons are liste
   ])
 })
 
-test('the page cannot show an HTML part that repeats its pictures so often that they exceed the size limit of the frame', () => {
+test('the approval page cannot show an HTML part that repeats its pictures so often that they exceed the size limit of the frame', () => {
   const uses = (count: number, size: number) =>
     faults('<img src="cid:p1">'.repeat(count), [{ ...PICTURE, size }])
   const most = Math.floor(PICTURES_MAX_CHARS / ('data:image/png;base64,'.length + 120_000))

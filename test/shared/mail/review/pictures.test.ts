@@ -45,7 +45,7 @@ describe('the frame of the approval page draws each picture unless the page repo
   })
 
   test.each(['image/png', 'image/jpeg', 'image/jpg', 'IMAGE/gif', 'image/webp'])(
-    'for the media type %s',
+    'the media type of the picture may be %s',
     (type) => {
       expect(seen('<img src="cid:x">', ['x'], type.toLowerCase())).toEqual({
         obstacles: [],
@@ -70,7 +70,7 @@ describe('the approval page does not let the owner approve a picture that it doe
     expect(seen(`<p>See</p>${html}`).obstacles).toEqual([UNDRAWN])
   })
 
-  test('the page reads a Content-ID after the decoding of entities, as a mail program does', () => {
+  test('the approval page reads a Content-ID after the decoding of entities, as a mail program does', () => {
     expect(seen('<img src="cid:a&#98;">', ['a&#98;', 'ab'])).toEqual({
       obstacles: [],
       drawn: ['ab'],

@@ -169,13 +169,13 @@ describe('the service highlights only those words of a text that match the searc
       piece.ranges.map(([start, end]) => piece.text.slice(start, end)),
     )
 
-  test('if several phrases of a query match at one position of a text, the longest phrase is highlighted', () => {
+  test('if several phrases of a search query match at one position of a text, the longest phrase is highlighted', () => {
     expect(marked('low water and low tide', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water low', '"low water" OR low')).toEqual([['low water', 'low']])
     expect(marked('low water', 'wat*')).toEqual([['water']])
   })
 
-  test('a highlight marks no word that the search query excludes', () => {
+  test('the highlights of a search result mark no word that the search query excludes', () => {
     expect(marked('tide due', 'tide -due')).toEqual([['tide']])
     expect(highlight('ebb', parseSearch('tide'), 'text')).toEqual([])
   })
@@ -194,7 +194,7 @@ describe('the service highlights only those words of a text that match the searc
     expect(near!.ranges).toEqual([[60, 64]])
   })
 
-  test('highlights of neighbouring matches have no characters in common, and each highlight has at most 400 characters', () => {
+  test('highlights of neighbouring search matches have no characters in common, and each highlight has at most 400 characters', () => {
     const text = Array.from({ length: 300 }, (_one, n) => `tide and ebb ${n}`).join(' ')
     const pieces = highlight(text, parseSearch('tide*'), 'text')
     expect(text.startsWith(pieces.map((piece) => piece.text).join(''))).toBe(true)
@@ -207,7 +207,7 @@ describe('the service highlights only those words of a text that match the searc
     }
   })
 
-  test('a text has at most three highlights', () => {
+  test('a search result has at most three highlights for each text', () => {
     const far = `tide ${'x'.repeat(200)} `
     expect(marked(far.repeat(4), 'tide')).toEqual([['tide'], ['tide'], ['tide']])
   })

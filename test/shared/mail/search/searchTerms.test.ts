@@ -20,7 +20,7 @@ test('the search terms of any text fit into a PostgreSQL tsvector', () => {
 })
 
 test.each(['ガイドブック', 'パンフレット', '한글 문서', 'Übergröße', 'ไฟล์'])(
-  'the text %s gives the same search terms in the composed and the decomposed Unicode form, which file names on a Mac have',
+  'the file name %s gives the same search terms in the composed and the decomposed Unicode form, which file names on a Mac have',
   (text) => {
     const [composed, decomposed] = [text.normalize('NFC'), text.normalize('NFD')]
     const terms = (given: string) => termsOf(given).map(({ term }) => term)

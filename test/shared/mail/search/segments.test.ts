@@ -61,7 +61,7 @@ test('message numbers up to 2^31 in the search index are read exactly as written
   }
 })
 
-test('search terms are read from the blocks of the index in the order of their bytes', () => {
+test('search terms are read from the blocks of the search index in the order of their bytes', () => {
   const random = createRandom(2, 'terms')
   const letters = ['a', 'b', 'é', '東', '京', '𝔘', '\ue000', '@', '.', '0']
   const words = new Set(
@@ -94,7 +94,7 @@ test('search terms are read from the blocks of the index in the order of their b
   expect(bytes.toSorted(Buffer.compare)).toEqual(bytes)
 })
 
-test('a search in one segment of the index finds the messages that match every clause of the query', () => {
+test('a search in one segment of the search index finds the messages that match every clause of the search query', () => {
   const range = { firstLeaf: 4, lastLeaf: 6 }
   const placesOf = new Map(
     Object.entries({ a: [0, 1, 500], b: [1, 500], c: [2], 'd*': [0, 2] }).map(([term, all]) => {

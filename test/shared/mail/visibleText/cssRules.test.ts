@@ -135,8 +135,8 @@ describe('a CSS rule applies only to the elements that its selectors match', () 
   })
 })
 
-describe('of two CSS rules for one element, the rule with the higher priority counts', () => {
-  test('of two CSS rules the more specific rule counts, and of equally specific rules the later one', () => {
+describe('if two CSS rules set the same property of one element, the rule with the higher priority counts', () => {
+  test('if two CSS rules set the same property, the more specific rule counts, and of equally specific rules the later one', () => {
     for (const [stronger, weaker] of [
       ['#id', '.one.two'],
       ['.one', 'p'],
@@ -223,7 +223,7 @@ describe('a style sheet is read up to a maximum size, even if some of its rules 
     expect(css(5_001).match(element('p'), []).size).toBe(0)
   })
 
-  test('a style sheet gives each element the declarations for its name, id, classes and ancestors, and the same ones at a second match', () => {
+  test('a style sheet gives each element the declarations for its name, id, classes and ancestors, and gives the same declarations when an equal element is matched again', () => {
     const sheet = new StyleSheet(
       'p {color: red} .one {color: blue} #x {color: green} div i {color: red}',
     )

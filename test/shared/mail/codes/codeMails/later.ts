@@ -358,7 +358,7 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     [],
   ],
   ['Ticket 48210', 'Ticket 48210 was answered.\nhttps://help.example/t?token=48210', []],
-  // A label may say before the code what the code is for.
+  // In this text, the label before the code also says what the code is for.
   ['Your parcel', 'Your PIN for parcel locker 14 at Mill Road 22: 739105.', ['739105']],
   ['Login', 'Your sign-in code for the staff portal: 20 48 13', ['204813']],
   ['Gast', 'Zugangscode für diesen einen Besuch: 884107', ['884107']],
@@ -383,7 +383,7 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['Earn rewards', 'Your invitation code: ADA-2026. Share it with friends and earn rewards.', []],
   ['Invite a friend', 'Give your invite code KX7P2M to a friend.', []],
   ['Sent', 'Track & trace code:\n3SMOSE4817260', []],
-  // A URL without its scheme shows the token of a link, and no code.
+  // If a URL is written without its scheme, the letters and digits in the URL are the token of a link, and no code.
   [
     'Your login link',
     'Sign in, or copy this URL:\napp.example/auth?token=fff137f5cb300d5bb90275b5199f\nhttps://app.example/auth?token=fff137f5cb300d5bb90275b5199f',

@@ -358,7 +358,7 @@ test.each([
   },
 )
 
-test('only a link with a purpose of its own resets the password, if the mail contains such a link', () => {
+test('if the words or the path of one link in a mail name a reset, no other link of the mail has the purpose `reset`', () => {
   const text = `Your iD is https://id.example/0000-0002-1825-0097\n\nReset it here:\n\nhttps://id.example/reset-password/${TOKEN}\n`
   expect(purposeOf('', { text, subject: 'Your new password' })).toEqual(['other', 'reset'])
 })
@@ -368,7 +368,7 @@ test('a link that confirms an address stays a confirmation beside words about a 
   expect(purposeOf('', { text })).toEqual(['verify', 'other'])
 })
 
-test('a page where the reader types the code of another link has no purpose', () => {
+test('a page where the reader types the code of another link has the purpose `other`', () => {
   const page = 'https://f.example/index.php?action=activate;u=2417'
   const text = `Open this link to activate your account:\n${page};code=4f9a1c07be\n\nIf it fails, activate your account here with the code: ${page}\n`
   expect(purposeOf('', { text })).toEqual(['verify', 'other'])
@@ -388,7 +388,7 @@ test('a Yiddish sentence beside a plain link offers to end mail', () => {
   expect(purposeOf('', { text })).toEqual(['unsubscribe'])
 })
 
-test('the words of a link count more than a sentence before it about a stranger', () => {
+test('the words of a link decide its purpose even after a sentence such as "if this wasn’t you"', () => {
   const href = 'https://a.example/reset-password?token=Vq8Lk2RzX0mPwT5yHdCn3JsB'
   const html = `<p>If this wasn't you, act now:<br><a href="${href}">Click here to reset your password</a></p>`
   expect(findLinks({ subject: 'New login', text: '', html })).toMatchObject([

@@ -98,7 +98,7 @@ describe('the words of a link decide its purpose', () => {
     expect(linksOf(anchor(personal('/go'), 'a'.repeat(201)))[0]!.text).toBe('a'.repeat(200))
   })
 
-  test('a link has no purpose if its host, its path or its words show that it leads to a help page', () => {
+  test('a link has the purpose `other` if its host, its path or its words show that it leads to a help page', () => {
     const help = (href: string) => purposeOf(anchor(href, 'Reset your password'))
     expect(help(`https://help.a.example/x/${TOKEN}`)).toBe('other')
     expect(help(at(`/faq/${TOKEN}`))).toBe('other')
@@ -219,7 +219,7 @@ describe('a link that undoes a registration or a request does not have the purpo
     expect(purposeOfBare(`${personal('/verify')}&next=/checkout/cancel`)).toBe('verify')
   })
 
-  test('a link to a guide or a public page has no purpose', () => {
+  test('a link to a guide or a public page has the purpose `other`', () => {
     const guide = anchor('https://help.x.example/articles/cancel', 'How to reset your password?')
     expect(purposeOf(guide)).toBe('other')
     expect(purposeOf(anchor(at('/booking/cancel'), 'Sign in'))).toBe('other')
@@ -398,7 +398,7 @@ describe('the URL of a link may show its purpose', () => {
     expect(purposeOfBare(text)).toBe('verify')
   })
 
-  test('a link that stops a sign-in has no purpose', () => {
+  test('a link that stops a sign-in has the purpose `other`', () => {
     const stop = anchor(at('/mfa/factor/email.php?pass=0&secret=204876'), 'stop this login attempt')
     expect(purposeOf(stop)).toBe('other')
   })

@@ -206,7 +206,7 @@ describe('the text of a table in an OpenDocument file has rows as lines and tabs
   })
 })
 
-describe('the text of an OpenDocument sheet has its name, and a line for each row', () => {
+describe('the text of an OpenDocument sheet begins with the name of the sheet, and has a line for each row', () => {
   const sheet = (rows: string) => read('ods', table(rows, 'table:name="One"')).text.slice(4)
   const column = (attributes: string) => `<table:table-column ${attributes}/>`
 

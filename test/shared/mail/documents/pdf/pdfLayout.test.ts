@@ -17,7 +17,7 @@ test('a PDF page without words has no text', () => {
 })
 
 describe('words of a PDF page that are at the same height form one line', () => {
-  test('words of a PDF page are on one line if their base lines differ by less than 0.45 of the letter size', () => {
+  test('words of a PDF page belong to one line if their base lines differ by less than 0.45 of the letter size', () => {
     const at = (y: number, size = 10) => layOut([run('a', 0, 10), run('b', 10, 20, y, size)])
     expect([at(104.4), at(95.6)]).toEqual(['ab\n', 'ab\n'])
     expect([at(104.5), at(95.5)]).toEqual(['a\nb\n', 'a\nb\n'])

@@ -196,7 +196,7 @@ describe('the PDF operators that move the text decide the position of each word'
     expect(places(['restore'], at(1, 2), WORD)).toEqual([[1, 2]])
   })
 
-  test('the matrix of a PDF form moves the words of the form, and the two matrices of an annotation move its words', () => {
+  test('the transformation matrix of a PDF form moves the words of the form, and the two matrices of an annotation move the words of the annotation', () => {
     const moved = [1, 0, 0, 1, 10, 20]
     expect(
       places(
@@ -287,7 +287,7 @@ describe('the service omits words of a PDF page that a person does not see', () 
     expect(unseen(['paintFormXObjectBegin', [1, 0, 0, 1, 50, 0], [100, 0, 120, 800]])).toBeNull()
   })
 
-  test('words with letters below two points on a PDF page count as hidden, unless their font enlarges the letters', () => {
+  test('words on a PDF page count as hidden if their letters are smaller than two points, unless their font enlarges the letters', () => {
     expect(unseen(['setFont', 'plain', 1.9])).toBe('tiny-text')
     expect(unseen(['setFont', 'plain', 2])).toBeNull()
     expect(unseen(['setFont', 'unheard', 1.9])).toBe('tiny-text')
@@ -326,7 +326,7 @@ describe('the service omits words of a PDF page that a person does not see', () 
   })
 })
 
-describe('a painted area on a PDF page is the background of later words, and hides earlier words', () => {
+describe('if the operators of a PDF page paint an area, the area is the background of later words, and hides earlier words', () => {
   const BLACK: Operator = ['setFillRGBColor', '#000000']
 
   test('a painted area is the background of later words whose middle is inside the area', () => {
