@@ -189,7 +189,7 @@ async function judge(candidate: Candidate, reach: Record<string, Reach>): Promis
   })
 }
 
-/** Runs `work` while a fault is in the copy of the code. */
+/** Runs `work` while the copy of the code contains a planted fault. */
 async function withFault<Result>(
   { file, start, end, text }: Candidate,
   work: () => Promise<Result>,

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { errorCode } from '../../shared/errorCode.ts'
 
-test('only an error with a text as its code has an error code', () => {
+test('errorCode returns the code of an error only if this code is a text', () => {
   expect(errorCode(Object.assign(new Error('no'), { code: 'ENOENT' }))).toBe('ENOENT')
   for (const error of [
     new Error('no'),

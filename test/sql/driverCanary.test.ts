@@ -36,8 +36,8 @@ test('each database query gets its own rows, even if many run concurrently', asy
         return rows.length === n % 7 && rows.every((row) => row.tag === `t${n}`)
       }
       default: {
-        // The pool closes a connection after an error, and a new connection costs as much as fifty queries, so errors
-        // are rare here.
+        // The pool closes a connection after an error, and a new connection costs as much as fifty queries, so only few
+        // queries of this test end with an error.
         if (n % 80 !== 3) {
           const { rows } = await database.pool.query('select $1::text as x', [`x${n}`])
           return rows[0].x === `x${n}`

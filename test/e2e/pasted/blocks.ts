@@ -7,7 +7,7 @@ export const ROOT = join(import.meta.dir, '../../..')
 export type Block = {
   page: string
   language: string
-  /** Holds the first line of the block, which names the block in the tables of the test. */
+  /** Holds the first line of the code block. The tables of the test name a code block by this line. */
   name: string
   text: string
   /** Holds the lines that the block must print, in which `…` stands for any text. */

@@ -13,7 +13,7 @@ import { type Reader, startReader } from './reader.ts'
 import type { Terminal } from './terminal.ts'
 import '../../support/long.ts'
 
-/** Lists the blocks that these tests do not paste: the page, the first line, and the reason. */
+/** Lists the code blocks of the pages that these tests do not paste: the page, the first line, and the reason. */
 const NOT_PASTED: [page: string, name: string, reason: string][] = [
   [
     'README.md',
@@ -76,7 +76,7 @@ test('a terminal of these tests finds a command that fails and an error response
   await expect(reader.openTerminal().paste('bun --version')).rejects.toThrow('exit 127')
 })
 
-test('the blocks of README.md work as pasted', async () => {
+test('the commands and programs of README.md work as pasted', async () => {
   const page = 'README.md'
   await using terminal = reader.openTerminal()
   expect(await paste(terminal, page, 'export KEY')).toContain('"email":"agent@mail.localhost"')
@@ -92,7 +92,7 @@ test('the blocks of README.md work as pasted', async () => {
   expect(sold).toContain('{"x402Version":1,"error":"X-PAYMENT header is required","accepts":[{')
 })
 
-test('the blocks of docs/agent.md work as pasted', async () => {
+test('the commands and programs on the page docs/agent.md work as pasted', async () => {
   const page = 'docs/agent.md'
   const terminal = reader.openTerminal()
   await paste(terminal, page, 'export KEY')
@@ -125,7 +125,7 @@ test('the blocks of docs/agent.md work as pasted', async () => {
   }
 })
 
-test('the blocks of docs/seller.md work as pasted', async () => {
+test('the commands and programs on the page docs/seller.md work as pasted', async () => {
   const page = 'docs/seller.md'
   const open = async () => {
     const terminal = reader.openTerminal()
@@ -216,7 +216,7 @@ test('the commands that npm start proposes work as pasted', async () => {
   expect(shown).toContain('"subject":"Hello"')
 })
 
-test('these tests paste every block, except for the blocks of the table NOT_PASTED', () => {
+test('these tests paste every code block of the pages, except for the blocks in the table NOT_PASTED', () => {
   const left = blocks.filter((block) => !pasted.has(keyOf(block)))
   const reasons = NOT_PASTED.map(([page, name]) =>
     left.find((block) => block.page === page && block.name.startsWith(name)),

@@ -23,7 +23,7 @@ const PACKAGES = ['express', '@x402/core', '@x402/evm', '@x402/express']
 export type Reader = AsyncDisposable & {
   agent: Client
   smtpPort: number
-  /** Holds the port on which the pages sell, in place of 4000. */
+  /** Holds the port that replaces the port 4000 in the seller examples of the pages. */
   shopPort: number
   /** Opens a terminal in the clone. */
   openTerminal(): Terminal

@@ -104,7 +104,7 @@ function isAlive(group: number): boolean {
         if (Number(ofGroup) !== group) return false
         return state !== 'Z' || readdirSync(`/proc/${name}/task`).length > 1
       } catch {
-        // The process ended before this function read its file.
+        // The process ended before this function could read its file in /proc.
         return false
       }
     })

@@ -102,7 +102,7 @@ test('the doctor command reports an RPC node that is behind or silent as a warni
   expect(judgeNodes([one, away], 2)[0]).toMatchObject({ found: '1 of 2 answer, 2 must agree' })
 })
 
-test('a value exactly at a limit of a chain check gets the better verdict', () => {
+test('if a value is exactly at a limit of a chain check, the doctor command gives the better verdict', () => {
   const ofHead = (ageS: number) => judgeHead({ number: 7n, ageS }).verdict
   expect([30, 31, 300, 301].map(ofHead)).toEqual(['ok', 'warning', 'warning', 'broken'])
   const ofRpc = (latencyMs: number) => judgeRpc({ chainId: 8453, latencyMs })[0]!.verdict

@@ -17,7 +17,7 @@ test('an event that is shorter than the byte limit holds the whole sender, recip
   expect(mayBeCut(message)).toBe(false)
 })
 
-test('a shortened event holds the sender, the first recipients, and the start of the subject', () => {
+test('the shortened form of a too long event holds the sender, the first recipients, and the start of the subject', () => {
   const cut = messageWithin(message, 600)
   expect(cut).toEqual({
     ...message,
@@ -29,7 +29,7 @@ test('a shortened event holds the sender, the first recipients, and the start of
   expect(mayBeCut(cut)).toBe(true)
 })
 
-test.each([0, 10, 144, 500, 2_000])('a shortened event stays within %d bytes', (maxBytes) => {
+test.each([0, 10, 144, 500, 2_000])('the shortened form of a too long event stays within %d bytes', (maxBytes) => {
   for (const letter of ['a', 'é', '漢', '😀']) {
     const long = {
       ...message,
@@ -44,7 +44,7 @@ test.each([0, 10, 144, 500, 2_000])('a shortened event stays within %d bytes', (
   }
 })
 
-test('a shortened event keeps a sender whose address takes exactly half of the bytes', () => {
+test('the shortened form of an event keeps a sender whose address takes exactly half of the event’s byte limit', () => {
   // In an event, each address takes four bytes besides its own characters, so this address takes 24 bytes, which is
   // half of 48.
   const from = ['a'.repeat(20)]

@@ -61,7 +61,7 @@ test('if a running task reports its end twice, only one waiting task starts', as
   expect(started).toEqual(['a', 'b'])
 })
 
-test('the limit of running tasks of a sharer (such as an inbox) depends on the position of the sharer in the list of sharers', async () => {
+test('each position in a task’s list of sharers (such as inbox and network) has a separate limit on running tasks', async () => {
   const turns = new CostTurns(new Costs({ nowMs: () => 0 }), 10, { perSharer: [1, 2] })
   const started: string[] = []
   const ends: (() => void)[] = []
@@ -148,7 +148,7 @@ test('if the waiting queue is full and the new task costs at least as much as ea
   })
 })
 
-test('a task that needs no place in the waiting queue is not refused although the queue is full, and replaces no waiting task', async () => {
+test('if a task may wait without a place in the waiting queue, it is not refused although the queue is full, and replaces no waiting task', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   costs.charge(['dear'], 500)
   const turns = new CostTurns(costs, 1, { placesMax: 1 })

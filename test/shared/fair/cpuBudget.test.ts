@@ -31,7 +31,7 @@ test('an inbox that has used up its CPU time waits until it regains one millisec
   expect(budget.delayMs('a')).toBe(1_010)
 })
 
-test('if more than ten thousand inboxes have excess CPU time, the oldest record is dropped for a new one', () => {
+test('if more than ten thousand inboxes have excess CPU time, a new record replaces the oldest record', () => {
   const budget = new CpuBudget({ burstMs: 10, perSecondMs: 1 }, () => 0)
   for (let n = 0; n < 10_000; n++) budget.charge(`sharer ${n}`, 100)
   expect(budget.delayMs('sharer 0')).toBeGreaterThan(0)

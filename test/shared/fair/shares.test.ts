@@ -39,7 +39,7 @@ test('if an inbox has no free job slot, each of its refused mail jobs gets a lat
   expect(shares.enter(['flooded']).granted).toBe(true)
 })
 
-test('each refused batch of mails gets a later retry time than the previous batch, by the time that the work on the previous batch takes', () => {
+test('if batches of mail are refused, each batch gets a later retry time than the batch before it, by the time that the earlier batch takes to parse', () => {
   const shares = new Shares(10, () => 0)
   fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))

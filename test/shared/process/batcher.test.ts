@@ -34,7 +34,7 @@ test('items that arrive while a batcher’s database statement runs are sent tog
   await batcher.drain()
 })
 
-test('a slow statement of one batch does not delay the items of other batches in a batcher', async () => {
+test('if the SQL statement of one batch is slow, the batcher still handles the items of other batches without delay', async () => {
   const { batcher, batches } = startBatcher(20)
   const stuck = batcher.submit(1)
   const others = [2, 3].map((item) => batcher.submit(item))

@@ -16,7 +16,7 @@ function follow() {
   }
 }
 
-test('an outage logs one line at its start, and one line with the number of failed calls at its end', () => {
+test('if a repeated call begins to fail (an outage), one line is logged, and later one line with the number of failed calls', () => {
   const thing = follow()
   thing.answer()
   for (let n = 0; n < 1_000; n++) thing.miss(`reason ${n}`)
@@ -29,7 +29,7 @@ test('an outage logs one line at its start, and one line with the number of fail
   ])
 })
 
-test('a long outage logs one line a minute', () => {
+test('while a repeated call fails for a long time, one line a minute is logged', () => {
   const thing = follow()
   for (let second = 0; second <= 130; second++) {
     thing.miss('no answer')
@@ -42,7 +42,7 @@ test('a long outage logs one line a minute', () => {
   ])
 })
 
-test('an outage of exactly a minute logs no reminder yet', () => {
+test('if a repeated call fails for exactly a minute, no reminder is logged yet', () => {
   const thing = follow()
   thing.miss('no answer')
   thing.pass(60_000)

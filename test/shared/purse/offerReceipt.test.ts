@@ -346,7 +346,7 @@ describe('of several signed offers in a 402 response, the service stores one tha
   const asJws = (payload: unknown) =>
     `e30.${Buffer.from(JSON.stringify(payload)).toString('base64url')}.AA`
 
-  test('of several signed offers, the first offer with the right price, payee, chain and token is stored', async () => {
+  test('of several signed offers, the service stores the first offer with the right price, payee, chain and token', async () => {
     const [first, ...others] = [
       { ...OFFER, validUntil: 7 },
       { ...OFFER, amount: '10001' },
@@ -359,14 +359,14 @@ describe('of several signed offers in a 402 response, the service stores one tha
     expect(kept([...others, JSON.parse(typed), first])).toBe(typed)
   })
 
-  test('if no signed offer has the right price, the first of the signed offers is stored', () => {
+  test('if no signed offer has the right price, the service stores the first of the signed offers', () => {
     const dear = { signature: asJws({ ...OFFER, amount: '10001' }) }
     const other = { signature: asJws({ ...OFFER, payTo: stranger.address }) }
     expect(kept([dear, other])).toBe(dear.signature)
     expect(kept([{}, { signature: 'no jws' }, other])).toBe('no jws')
   })
 
-  test('no signed offer is stored if the 402 response has no signed offer, or more than 32 of them', () => {
+  test('the service stores no signed offer if the 402 response has no signed offer, or more than 32 of them', () => {
     expect(kept([])).toBeNull()
     expect(kept([null, {}])).toBeNull()
     expect(kept(undefined)).toBeNull()

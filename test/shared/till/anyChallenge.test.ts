@@ -35,7 +35,7 @@ describe('the x402 version of a challenge is recognised by the place of the chal
     expect(challengeVersions('{', 'no base64')).toEqual([])
   })
 
-  test('a challenge counts for an x402 version only if it has a payment option with every required member of this version', () => {
+  test('the service recognises a challenge of an x402 version only if one of its payment options has every member that this version requires', () => {
     for (const member of Object.keys(V1))
       expect([member, versions(v1([{ ...V1, [member]: undefined }]))]).toEqual([member, []])
     for (const member of Object.keys(V2))
@@ -46,7 +46,7 @@ describe('the x402 version of a challenge is recognised by the place of the chal
     expect(versions({}, v2([V2], { resource: {} }))).toEqual([])
   })
 
-  test('a challenge still counts for its x402 version if it also has a payment option of an unknown form', () => {
+  test('the service still recognises the x402 version of a challenge if one of several payment options has an unknown form', () => {
     for (const other of [{ scheme: 'next' }, { ...V1, network: 'base', asset: null }, null, 7]) {
       expect([other, versions(v1([other, V1]))]).toEqual([other, [1]])
       expect([other, versions({}, v2([V2, other]))]).toEqual([other, [2]])
@@ -54,7 +54,7 @@ describe('the x402 version of a challenge is recognised by the place of the chal
     }
   })
 
-  test('a challenge counts for x402 version 2 only if it names its chain in CAIP-2 form', () => {
+  test('the service recognises a challenge of x402 version 2 only if the challenge names its chain in CAIP-2 form', () => {
     for (const network of ['base', ':8453', 'eip155:', ''])
       expect([network, versions({}, v2([{ ...V2, network }]))]).toEqual([network, []])
   })

@@ -163,7 +163,7 @@ describe('a secret is refused in a request part that its placement (list of allo
     )
   })
 
-  test('the check of a secret’s placement is told for each placeholder in which request part the placeholder is', () => {
+  test('for each placeholder, the check of a secret’s placement learns in which part of the request the placeholder is', () => {
     const places: number[] = []
     const fill = createFill(credential(), { placement: ['body'], nowMs: 0, sent: new Set() })
     const at = (index: number) => {
@@ -176,7 +176,7 @@ describe('a secret is refused in a request part that its placement (list of allo
 })
 
 describe('all secret values of a credential are masked in a response, even those that the request did not contain', () => {
-  test('besides the sent secrets, all texts and numbers of at least four characters in the data are masked, at any depth', () => {
+  test('besides the secrets that a request contains, all texts and numbers of at least four characters in the credential’s data are masked, at any depth', () => {
     const data = { a: 'abcd', b: 'abc', c: { d: [12345, 'wxyz'], e: null, f: true } }
     expect(
       unsentSecrets(credential({ data: data as never, metadata: { site: 'public' } }), 0),

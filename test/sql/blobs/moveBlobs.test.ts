@@ -97,7 +97,7 @@ test('large contents can move to the object store and back without any changed b
   await same()
 })
 
-test('a move to the database also removes the objects that no row has named for an hour', async () => {
+test('a move of contents back to the database also removes the objects that no row has named for an hour', async () => {
   await using other = await startBucket()
   await using own = await createTestDatabase()
   const { pool } = own
@@ -196,7 +196,7 @@ test('if a content changes while it moves to the object store, the service keeps
   expect(rows[0].n).toBe(6)
 })
 
-test('a content that is deleted while contents move is left out, and the others move', async () => {
+test('if a content is deleted while contents move to the object store, it is left out, and the other contents move', async () => {
   await using own = await createTestDatabase()
   const { pool } = own
   const projectId = await newProject(pool)

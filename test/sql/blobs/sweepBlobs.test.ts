@@ -114,7 +114,7 @@ describe('the cleanup of the object store removes only objects that no database 
     expect(bucket.names()).toHaveLength(1)
     await reader.query('commit')
     reader.release()
-    // PostgreSQL’s own autovacuum may hold a snapshot too, for a moment.
+    // PostgreSQL’s own autovacuum may also hold a database snapshot for a moment, so the test tries again.
     await waitFor('the removal', async () => (await buryIdleBlobs(database.pool, 0)) === 1)
     await sweep()
     expect(bucket.names()).toEqual([])

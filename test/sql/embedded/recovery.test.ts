@@ -22,7 +22,8 @@ test('the start of the service waits even if PostgreSQL needs more than half a m
     const startedMs = performance.now()
     const postgres = await startEmbeddedPostgres(options)
     expect(performance.now() - startedMs).toBeGreaterThan(33_000)
-    // The log line can reach this process after the first connection to PostgreSQL.
+    // The test waits for the log line, because this process can read the line after the first connection to PostgreSQL
+    // succeeded.
     await waitFor('the log line of the recovery', () =>
       lines.some((line) => line.includes('archive recovery complete')),
     )

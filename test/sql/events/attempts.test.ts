@@ -54,7 +54,7 @@ test('if two job runs record the same webhook attempt at the same time, it is re
   expect(await stateOf(id)).toMatchObject({ status: 'pending', attempt: 1 })
 })
 
-test('a result that arrives after a webhook delivery was aborted changes nothing', async () => {
+test('if the result of an attempt arrives after its webhook delivery was aborted, the delivery does not change', async () => {
   for (const late of [{}, DELIVERED]) {
     const id = await newDelivery(pool)
     await abortDelivery(pool, id, 'the endpoint was deleted')
@@ -107,7 +107,7 @@ test('a late success ends a webhook delivery even if later attempts have failed 
   expect((await logOf(id)).at(-1)).toEqual([5, 200])
 })
 
-test('if one batch contains a failure and a success of the same webhook attempt, the success is recorded', async () => {
+test('if the service records a failure and a success of one webhook attempt in the same batch, the success counts', async () => {
   for (const results of [
     [{}, DELIVERED],
     [DELIVERED, {}],
@@ -154,7 +154,7 @@ test('the end time of a webhook attempt is rounded up, so that the next attempt 
   }
 })
 
-test('if the job for the next webhook attempt cannot be queued, the delivery stays unchanged', async () => {
+test('if the job for the next webhook attempt cannot be queued, the result of this attempt is not recorded', async () => {
   const id = await newDelivery(pool)
   const recorded = withLostJobs(pool, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(await recorded.catch(({ message }) => message)).toBe(
@@ -164,7 +164,7 @@ test('if the job for the next webhook attempt cannot be queued, the delivery sta
   expect(await listAttempts(pool, id)).toEqual([])
 })
 
-test('a late postponement of webhook attempt 1 does not change the job of attempt 2', async () => {
+test('if webhook attempt 1 is postponed too late, the job of attempt 2 does not change', async () => {
   const id = await newDelivery(pool)
   await recordAttempts(pool, [attemptOf(id, 1)])
   const queued = await queuedAttempt(pool, id)
@@ -172,7 +172,7 @@ test('a late postponement of webhook attempt 1 does not change the job of attemp
   expect(await queuedAttempt(pool, id)).toEqual(queued)
 })
 
-test('the postponement of a webhook attempt waits while the attempt is recorded, and then does nothing', async () => {
+test('a call that postpones a webhook attempt waits while the result of the attempt is recorded, and then does nothing', async () => {
   const id = await newDelivery(pool)
   const ended = 'update webhook_deliveries set attempt = 1 where id = $1'
   await whileHeld(pool, ended, [id], () => [

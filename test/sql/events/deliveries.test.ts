@@ -123,7 +123,7 @@ describe('the service stores or postpones a webhook delivery only together with 
 })
 
 describe('the service finds the webhook delivery that is due next, and queues it again if its job was lost', () => {
-  test('the next due webhook delivery is the one with the earliest future time', async () => {
+  test('the webhook delivery with the earliest future time is the next one that becomes due', async () => {
     expect(await nextDeliveryInMs(pool)).toBeNull()
     const [late, next, later] = [
       await newDelivery(pool),

@@ -55,7 +55,7 @@ describe('the service lists the webhook deliveries of one project with their lat
   })
 })
 
-test('the replay of a webhook delivery waits while an attempt is recorded, and then queues the next attempt', async () => {
+test('the replay of a webhook delivery waits while the result of an attempt is recorded, and then queues the next attempt', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const ended = `update webhook_deliveries set attempt = 1, status = 'exhausted', error = 'x' where id = $1`

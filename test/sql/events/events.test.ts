@@ -234,7 +234,7 @@ test('if there is no event to record, no SQL statement runs', async () => {
   })
 })
 
-test('a deleted project gets no event, while another project of the same transaction gets its event', async () => {
+test('if one transaction records events of two projects, a deleted project gets no event, and the other project gets its event', async () => {
   const [gone, kept] = [await newProject(pool), await newProject(pool)]
   await pool.query('update projects set deleted_at = clock_timestamp() where id = $1', [gone])
   await record(eventOf(gone, 'a'), eventOf(kept, 'b'))

@@ -40,7 +40,7 @@ test.each(Object.keys(SECRETS))(
     expect(await keysInUse(pool)).toEqual(['old'])
     const without = { ...service.config, masterKeys: [masterKey('new', randomBytes(32))] }
     await expect(checkMasterKeys(url, without)).rejects.toThrow('lacks "old"')
-    // The secret does not count as broken, because the missing key can still decrypt it.
+    // The secret does not count as damaged, because the master key that this process lacks could still decrypt it.
     await expect(
       rotateMasterKey(pool, new Keyring(without.masterKeys), () => {}),
     ).rejects.toBeInstanceOf(UnknownMasterKeyError)

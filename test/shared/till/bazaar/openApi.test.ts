@@ -434,7 +434,7 @@ describe('if the metadata are too long for an x402 challenge, the service drops 
   const bare: HttpInput = { method: 'POST', body: { a: 1 } }
   const input: HttpInput = { ...bare, schema: { body: TEXT } }
 
-  test('too long metadata lose these parts in this order: the response’s schema, the response, the request’s schema, the examples', () => {
+  test('if the metadata of an endpoint are too long, the service drops these parts in this order: the response’s schema, the response, the request’s schema, the examples', () => {
     const output = { type: 'json', example: 'rain', schema: TEXT }
     const metadata = { ...words, input, output }
     expect(smallerForms(metadata)).toEqual([
@@ -446,14 +446,14 @@ describe('if the metadata are too long for an x402 challenge, the service drops 
     ])
   })
 
-  test('if metadata must become shorter, the description of the response is dropped unless it has an example', () => {
+  test('if the service must shorten the metadata of an endpoint, the description of the response is dropped unless it has an example', () => {
     for (const output of [{ schema: TEXT }, { example: undefined }])
       expect(smallerForms({ input, output })[1]).not.toHaveProperty('output')
     expect(smallerForms({ input })[1]).not.toHaveProperty('output')
     expect(smallerForms({ input, output: { example: null } })[1]?.output).toEqual({ example: null })
   })
 
-  test('metadata of an MCP tool, or metadata that do not describe the request, cannot be shortened', () => {
+  test('the service cannot shorten metadata of an MCP tool, or metadata that do not describe the request', () => {
     for (const metadata of [words, { ...words, input: { inputSchema: {} }, output: {} }])
       expect(smallerForms(metadata)).toEqual([metadata])
   })

@@ -6,7 +6,9 @@ import {
   readOutput,
 } from '../../../../shared/till/bazaar/readMetadata.ts'
 
-/** Returns the fault in the metadata. Returns null if the service reads the metadata without a change. */
+/**
+ * Returns the fault that the service finds in the metadata of an endpoint, or null if it keeps the metadata unchanged.
+ */
 function faultOf(
   value: unknown,
   read: (value: unknown) => { value: unknown } | { fault: string },

@@ -33,7 +33,7 @@ describe('the service keeps at most five different tags of an endpoint', () => {
     expect(distinctTags(['a', 'A', 'b', 'c', 'd', 'e'])).toEqual(['a', 'b', 'c', 'd', 'e'])
   })
 
-  test('the function that reads the tags does not change the caller’s list', () => {
+  test('the function that reads the tags of an endpoint does not change the list of its caller', () => {
     const given = ['b', 'a']
     distinctTags(given)
     expect(given).toEqual(['b', 'a'])

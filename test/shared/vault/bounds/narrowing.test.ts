@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { common, isWithin, type Meet } from '../../../../shared/vault/bounds/narrowing.ts'
 
-/** Returns the longer of two texts if it begins with the shorter text, and otherwise null. */
+/** Compares two texts. Returns the longer text if it begins with the shorter text, and otherwise null. */
 const meet: Meet = (one, other) =>
   one.startsWith(other) ? one : other.startsWith(one) ? other : null
 

@@ -41,7 +41,7 @@ test('payments can use the slots (counted calls) of the rate limit that other ca
   expect(await takePlace(pool, 'prj_b', resetsAt)).toBeNull()
 })
 
-test('if a project has no free slot (counted call) in the rate limit, each slot that is released later can be used by one payment', async () => {
+test('if a project has used up all slots (counted calls) of the rate limit, each slot that a call releases later allows one payment', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_d')
   const takeMany = async () => {
@@ -58,7 +58,7 @@ test('if a project has no free slot (counted call) in the rate limit, each slot 
   expect(await takeMany()).toBe(1)
 })
 
-test('a call releases no slot (counted call) of another minute, and unused slots expire with their minute', async () => {
+test('a call cannot release a slot (counted call) of the rate limit in another minute, and unused slots expire with their minute', async () => {
   await withinOneMinute()
   const resetsAt = await call('prj_c')
   await free('prj_c', new Date(resetsAt.getTime() - 60_000))

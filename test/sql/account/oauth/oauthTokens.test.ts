@@ -212,7 +212,7 @@ describe('the service accepts an OAuth access token only while the token and its
     expect((await usedAt()).getTime()).toBeGreaterThanOrEqual(first.getTime())
   })
 
-  test('the check of an access token returns the position of the project’s latest write in the write-ahead log only if the caller asks for it', async () => {
+  test('the check of an access token returns the position of the project’s latest write in the write-ahead log only if the caller requests this position', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     await pool.query(`insert into project_writes (project_id, lsn) values ($1, '0/10')`, [

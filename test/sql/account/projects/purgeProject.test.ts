@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const KEPT = [
-  // The rows of the listed tables are kept for audits after a project is deleted.
+  // After a project is deleted, the service keeps the rows of these tables for audits.
   ...['payments', 'seller_endpoints', 'api_keys'],
   // The service keeps the row of a project in `project_retention` as long as it keeps the payments of the project.
   'project_retention',
@@ -190,7 +190,7 @@ test('the erasure of a project removes the wallet addresses of the project from 
   expect(await row(pool, 'projects', projectId)).toMatchObject({ pay_to: null, own_addresses: [] })
 })
 
-test('the purge of a project keeps its payments, the endpoint of each payment, and the project’s retention row', async () => {
+test('the purge of a project keeps its payments, the endpoint of each payment, and the row with the project’s retention days', async () => {
   const projectId = await newProject(pool)
   const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }
   await updateRetention(pool, projectId, { paymentDetails: 7 }, actor)
