@@ -290,7 +290,7 @@ test('the audit log entry of a restored credential names the copied version, and
   ])
 })
 
-test('a secret counts as withheld from agents if any of the given states says that only the owner may reveal the secret', () => {
+test('a secret counts as withheld from agents if any of the given versions of the credential says that only the owner may reveal the secret', () => {
   const [agent, owner] = [{ reveal: 'agent' }, { reveal: 'owner' }] as const
   expect([isWithheld(agent), isWithheld(agent, agent), isWithheld()]).toEqual([false, false, false])
   expect([isWithheld(owner, agent), isWithheld(agent, owner)]).toEqual([true, true])

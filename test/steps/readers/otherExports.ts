@@ -1,6 +1,6 @@
 /**
- * Maps a reason to exported functions that need no measurement: they read no untrusted text, or read it only through a
- * measured function.
+ * Maps a reason to exported functions whose steps no test counts: they read no untrusted text, or read it only through
+ * a measured function.
  */
 const BY_REASON: Record<string, string> = {
   'an error': `mail/search/searchQuery.ts SearchQueryError, vault/bounds/bounds.ts OutOfBoundsError,
@@ -70,7 +70,10 @@ const BY_REASON: Record<string, string> = {
     vault/bounds/narrowing.ts isWithin`,
 }
 
-/** Holds the names of the exported functions that need no measurement, in the form `file name`. */
+/**
+ * Holds the exported functions whose steps no test counts, each as the file name and the function name with a blank
+ * between them.
+ */
 export const OTHER_EXPORTS: ReadonlySet<string> = new Set(
   Object.values(BY_REASON).flatMap((names) => names.split(/,\s+/)),
 )

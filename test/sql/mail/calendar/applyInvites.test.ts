@@ -280,7 +280,7 @@ describe('if the project’s own answers to an invitation arrive in the wrong or
 })
 
 describe('a cancellation of a calendar event ends the event, even if the cancellation arrives first', () => {
-  test('a cancellation ends the event and its changed instances, and the calendar is empty afterwards', async () => {
+  test('a cancellation ends the calendar event and its changed instances, and the calendar is empty afterwards', async () => {
     const { take, answer, events, instances } = await newCalendar()
     await take(invite())
     await take(later({ recurrenceId: time(9, 3).at, start: time(12, 3), end: time(13, 3) }))
@@ -292,7 +292,7 @@ describe('a cancellation of a calendar event ends the event, even if the cancell
     expect(await take(later({ recurrenceId: time(9, 4).at }))).toBe('outdated')
   })
 
-  test('if a cancellation arrives before its event, the event is cancelled on arrival, unless a stranger sent the cancellation', async () => {
+  test('if a cancellation arrives before its calendar event, the event is cancelled on arrival, unless a stranger sent the cancellation', async () => {
     const { take, events } = await newCalendar()
     expect(await take(cancelled(), STRANGER)).toBe('proposal')
     expect(await events()).toEqual([])
@@ -301,10 +301,10 @@ describe('a cancellation of a calendar event ends the event, even if the cancell
   })
 })
 
-describe('a cancellation or an answer that leaves out the start of its event is applied to the known event', () => {
+describe('a cancellation or an answer that leaves out the start of its calendar event applies to the known event', () => {
   const untimed = { start: null, end: null } as const
 
-  test('a cancellation without a start time ends the event or the instance that it names', async () => {
+  test('a cancellation without a start time ends the calendar event or the instance that it names', async () => {
     const { take, answer, events, instances, shown } = await newCalendar()
     await take(invite({ recurrence: { rule: 'FREQ=DAILY', next: [] } }))
     await answer('accepted')
@@ -358,7 +358,7 @@ describe('a cancellation or an answer that leaves out the start of its event is 
     expect(await answers()).toMatchObject([{ address: GUEST, state: 'accepted' }])
   })
 
-  test('a cancellation or an answer without a start time is ignored if its event is unknown', async () => {
+  test('a cancellation or an answer without a start time is ignored if its calendar event is unknown', async () => {
     const { shown, events } = await newCalendar()
     expect(await shown(cancelled(untimed))).toEqual([])
     expect(await shown(reply(untimed))).toEqual([])
@@ -366,8 +366,8 @@ describe('a cancellation or an answer that leaves out the start of its event is 
   })
 })
 
-describe('if a recurring event changes, the change decides which of its changed instances and answers are kept', () => {
-  test('a change of a recurring event removes instances that strangers announced, and keeps instances of the authenticated organizer', async () => {
+describe('if a recurring event changes, the change decides which of the event’s changed instances and answers are kept', () => {
+  test('a change of a recurring event removes changed instances that strangers announced, and keeps changed instances of the authenticated organizer', async () => {
     const { take, events } = await newCalendar()
     await take(invite({ recurrenceId: time(9, 3).at, sequence: 5 }), STRANGER)
     await take(invite({ recurrenceId: time(9, 4).at, sequence: 5 }))

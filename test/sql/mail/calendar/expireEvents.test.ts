@@ -49,7 +49,7 @@ const leftOf = async (projectId: string): Promise<string[]> => {
   )
   return rows.map(({ row }) => row)
 }
-/** Removes what the retention walk finds due, until nothing is due any more. */
+/** Removes the rows whose retention has ended, until no such row is left. */
 const walk = async () => {
   const { due } = await findDue(pool, WALK_START, 10_000)
   for (const one of due) while ((await removeExpired(pool, one)) > 0);
@@ -80,14 +80,14 @@ test.each<[days: number | null, kept: number[], gone: number[]]>([
   },
 )
 
-test('an old event stays as long as its message', async () => {
+test('an old calendar event stays as long as its message', async () => {
   const { row: message_row, projectId } = await newSent(pool)
   const row = await placed(projectId, { message_row, invite: ago(900) })
   await walk()
   expect(await leftOf(projectId)).toEqual([row])
 })
 
-test('an event that was cancelled or declined is over at once, and a series while it has no further instance', async () => {
+test('a calendar event that was cancelled or declined is over at once, and a recurring event is over after its last instance', async () => {
   const projectId = await newProject(pool)
   const isNow = (at: Date | number) => Math.abs(Number(at) - Date.now()) < 60_000
   for (const changes of [{ status: 'cancelled' }, { answer: 'declined' }]) {
@@ -104,7 +104,7 @@ test('an event that was cancelled or declined is over at once, and a series whil
   expect(await overOf(series)).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('a changed instance stays while the calendar may show it, and its series stays as long', async () => {
+test('a changed instance of a series stays as long as the calendar may show it, and so does its series', async () => {
   const projectId = await newProject(pool)
   const uid_hash = randomBytes(32)
   const series = await placed(projectId, { uid_hash, source: 'rule' })
@@ -121,7 +121,7 @@ test('a changed instance stays while the calendar may show it, and its series st
   for (const row of [series, changed]) expect(Number(await overOf(row))).toBeLessThan(over)
 })
 
-test('the service forgets an own event only if the calendar does not have it, and never lowers its SEQUENCE', async () => {
+test('the service forgets an event that the project organizes only if the calendar does not have it, and never lowers its SEQUENCE', async () => {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   const store = (uid: string, endsAt: Date | null, sendAt: Date | null = null, owner = projectId) =>
     writeOwnEvents(pool, [
@@ -165,7 +165,7 @@ test('the service forgets an own event only if the calendar does not have it, an
   expect(await left()).toEqual([])
 })
 
-test('one call deletes or checks at most 250 events of each kind, and only those of its project', async () => {
+test('one call deletes or checks at most 250 calendar events of each kind, and only those of its project', async () => {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   await pool.query(
     `insert into calendar_events (project_id, uid_hash, organizer, sequence, stamp, is_proven, is_own, status, answer, invite, over_at)

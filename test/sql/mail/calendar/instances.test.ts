@@ -87,7 +87,7 @@ describe('a single event has an instance in the calendar only if the project has
 })
 
 describe('a job run claims an event whose instances must be computed, so that no other run computes the same event at the same time', () => {
-  test('a job run claims only due events of its own project, the longest due first', async () => {
+  test('a job run claims only due calendar events of its own project, and first the event that is due for the longest time', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     const due = (ms: number, of = projectId) =>
       newEvent(pool, of, { source: 'rule', expand_at: ago(ms) })
@@ -99,7 +99,7 @@ describe('a job run claims an event whose instances must be computed, so that no
     expect(taken.map((one) => one?.row)).toEqual([first, second, undefined])
   })
 
-  test('if a job run asks twice for an event, it gets the same event again, and another run gets this event only after ten seconds', async () => {
+  test('if a job run asks twice for a calendar event, it gets the same event again, and another run gets this event only after ten seconds', async () => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
     const claim = randomUUID()
@@ -119,7 +119,7 @@ describe('a job run claims an event whose instances must be computed, so that no
     expect(await take(projectId)).toMatchObject({ row, tries: 3 })
   })
 
-  test('a job run skips an event that another transaction has locked', async () => {
+  test('a job run skips a calendar event that another transaction has locked', async () => {
     const projectId = await newProject(pool)
     const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
     const holder = await pool.connect()
@@ -150,7 +150,7 @@ describe('a job run claims an event whose instances must be computed, so that no
     expect((await runAt()).getTime()).toBeLessThanOrEqual(Date.now())
   })
 
-  test('no job is due for events that need no new instances, or that need new instances only after half a year', async () => {
+  test('no job is due for calendar events that need no new instances, or that need new instances only after half a year', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await newEvent(pool, projectId, { source: 'rule', expand_at: later(180 * DAY_MS) })
     await newEvent(pool, projectId, { source: 'rule', expand_at: null })
@@ -158,7 +158,7 @@ describe('a job run claims an event whose instances must be computed, so that no
     expect(await nextExpansionAt(pool, projectId)).toBeNull()
   })
 
-  test('the instances of an event are computed for the past year, and for two years from now or from its start', async () => {
+  test('the instances of a calendar event are computed for the past year, and for two years from now or from its start', async () => {
     const starts: [start: string, countedFrom: number][] = [
       ['2001-01-01T09:00:00', Date.now()],
       ['2099-01-01T09:00:00', Date.UTC(2099, 0, 1, 9)],
@@ -173,7 +173,7 @@ describe('a job run claims an event whose instances must be computed, so that no
     }
   })
 
-  test('after three failed tries, the service no longer computes the instances of an event', () => {
+  test('after three failed tries, the service no longer computes the instances of a calendar event', () => {
     const due = (tries: number): DueExpansion => ({
       row: '1',
       source: 'rule',
@@ -186,7 +186,7 @@ describe('a job run claims an event whose instances must be computed, so that no
   })
 })
 
-describe('a job run replaces the stored instances of its event', () => {
+describe('a job run replaces the stored instances of its calendar event', () => {
   const taken = async (projectId: string, changes = {}) => {
     const row = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(1_000) })
     const due = (await take(projectId))!
@@ -199,7 +199,7 @@ describe('a job run replaces the stored instances of its event', () => {
     return { row, due }
   }
 
-  test('new instances of an event replace the old ones, and are computed again after 180 days', async () => {
+  test('new instances of a calendar event replace the old ones, and are computed again after 180 days', async () => {
     const projectId = await newProject(pool)
     const { row, due } = await taken(projectId)
     await storeInstances(pool, due, [instance(2), instance(3)])
@@ -210,7 +210,7 @@ describe('a job run replaces the stored instances of its event', () => {
     expect([expand_tries, expand_claim]).toEqual([0, null])
   })
 
-  test('if an event has too many instances, they are computed again after half of the stored time range, but at most once a day', async () => {
+  test('if a calendar event has too many instances, they are computed again after half of the stored time range, but at most once a day', async () => {
     for (const [hours, days] of [
       [1, 2_000 / 48],
       [1 / 60, 1],
@@ -226,7 +226,7 @@ describe('a job run replaces the stored instances of its event', () => {
     }
   })
 
-  test('storing the instances of one event keeps the instances of other events', async () => {
+  test('storing the instances of one calendar event keeps the instances of other events', async () => {
     const projectId = await newProject(pool)
     const [one, other] = [await taken(projectId), await taken(projectId)]
     await storeInstances(pool, one.due, [instance(2)])
@@ -234,7 +234,7 @@ describe('a job run replaces the stored instances of its event', () => {
     expect([await localsOf(one.row), await localsOf(other.row)]).toEqual([['day 2'], ['day 3']])
   })
 
-  test('if an event has no instances, they are never computed again', async () => {
+  test('if a calendar event has no instances, the service never computes them again', async () => {
     const { row, due } = await taken(await newProject(pool))
     await storeInstances(pool, due, [])
     expect([await localsOf(row), (await eventOf(row)).expand_at]).toEqual([[], null])
@@ -251,7 +251,7 @@ describe('a job run replaces the stored instances of its event', () => {
   })
 })
 
-test('if an event is due and its job is lost, its project gets one new job', async () => {
+test('if a calendar event is due and its job is lost, its project gets one new job', async () => {
   const [lost, queued, idle] = [
     await newProject(pool),
     await newProject(pool),
@@ -270,7 +270,7 @@ test('if an event is due and its job is lost, its project gets one new job', asy
   expect(await requeueExpansions(pool)).toBe(2)
 })
 
-test('an event without an answer is deleted only after its message is deleted', async () => {
+test('a calendar event without an answer is deleted only after its message is deleted', async () => {
   const { row: message_row, projectId } = await newSent(pool)
   const asked = { answer: 'needs-action' }
   const forgotten = await newEvent(pool, projectId, asked)
@@ -284,7 +284,7 @@ test('an event without an answer is deleted only after its message is deleted', 
   for (const row of kept) expect((await eventOf(row))?.row).toBe(row)
 })
 
-test('one run of the housekeeping deletes thousands of unanswered events', async () => {
+test('one run of the housekeeping deletes thousands of unanswered calendar events', async () => {
   const { row, projectId } = await newSent(pool)
   await pool.query(
     `insert into calendar_events (project_id, uid_hash, organizer, sequence, stamp, is_proven, is_own, status, invite, message_row)

@@ -45,7 +45,7 @@ const accept = async (
     )
   ).map(({ kind }) => kind)
 
-test('a change of an event is accepted only if it begins with the present state of the event', async () => {
+test('a change of a calendar event is accepted only if it begins with the present state of the event', async () => {
   const [projectId, other] = [await newProject(pool), await newProject(pool)]
   expect(await accept(projectId, [CHANGE])).toEqual(['event changed'])
   expect(await accept(projectId, [START, { ...START, uid: 'another' }])).toEqual([
@@ -68,7 +68,7 @@ test('a change of an event is accepted only if it begins with the present state 
   expect(await findOwnEvent(pool, projectId, 'unknown')).toBeNull()
 })
 
-test('of two equal changes, only one is accepted, in one batch and in parallel batches', async () => {
+test('of two equal changes of a calendar event, only one is accepted, in one batch and in parallel batches', async () => {
   const projectId = await newProject(pool)
   await accept(projectId, [START])
   expect(await accept(projectId, [CHANGE, CHANGE])).toEqual(['accepted', 'event changed'])
@@ -78,7 +78,7 @@ test('of two equal changes, only one is accepted, in one batch and in parallel b
   expect((await findOwnEvent(pool, projectId, 'uid'))!.sequence).toBe(2)
 })
 
-test('a mail over the limit of its project changes no event', async () => {
+test('a mail over the limit of its project changes no calendar event', async () => {
   const projectId = await newProject(pool)
   expect(await accept(projectId, [START], 1)).toEqual(['accepted'])
   expect(await accept(projectId, [CHANGE, { ...START, uid: 'another' }], 1)).toEqual([
@@ -88,7 +88,7 @@ test('a mail over the limit of its project changes no event', async () => {
   expect(await findOwnEvent(pool, projectId, 'another')).toBeNull()
 })
 
-test('the end of an unsent mail takes its change of the event back, unless a later change exists', async () => {
+test('the end of an unsent mail takes the mail’s change of a calendar event back, unless a later change exists', async () => {
   const projectId = await newProject(pool)
   const later = { ...CHANGE, sequence: 2, before: CHANGE.event, event: { summary: 'Third' } }
   const stored = () => findOwnEvent(pool, projectId, 'uid')

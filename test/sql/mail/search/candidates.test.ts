@@ -209,7 +209,7 @@ describe('a search reads only those messages of index segments that may match', 
     expect(await rowsIn(projectId, { typed: 'nobody' })).toEqual([])
   })
 
-  test('messages from index segments come in batches of 64, then 128, and the unread leaves decide before which time no later message comes', async () => {
+  test('a search reads messages of index segments in batches of 64 and then 128, and the unread leaves limit how new a message of a later batch can be', async () => {
     const projectId = newId()
     const leaves = Array.from({ length: 8 }, (_, n) => ({
       leaf: n + 1,
@@ -232,7 +232,7 @@ describe('a search reads only those messages of index segments that may match', 
     ])
   })
 
-  test('messages from index segments come in batches that grow up to 1,024 messages', async () => {
+  test('a search reads messages of index segments in batches that grow up to 1,024 messages', async () => {
     const projectId = newId()
     const leaves = Array.from({ length: 24 }, (_, n) => ({
       leaf: n + 1,

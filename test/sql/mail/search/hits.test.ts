@@ -1,6 +1,5 @@
 /**
- * Tests the order of the hits (matching messages) of a search, and which projects are so small that a search needs no
- * index.
+ * Tests the order of the messages that a search finds, and which projects are so small that a search needs no index.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {

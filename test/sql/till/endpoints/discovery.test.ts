@@ -39,7 +39,7 @@ const discover = (filter: Partial<DiscoveryFilter> = {}) =>
 const urls = async (filter?: Partial<DiscoveryFilter>) =>
   (await discover(filter)).endpoints.map(({ url }) => url)
 
-test('the public list contains the endpoints that match every filter', async () => {
+test('the public list of paid resources contains the endpoints that match every filter', async () => {
   const [seller, other] = [await newSeller(), await newSeller(`0x${'12'.repeat(20)}`)]
   await list(seller, 'https://a.test/', { priceAtomic: 10, description: 'Weather of Lima' })
   await list(seller, 'https://b.test/', { priceAtomic: 20, metadata: { tags: ['Sky', 'sea'] } })
@@ -74,7 +74,7 @@ test('the public list contains the endpoints that match every filter', async () 
   }
 })
 
-test('a page of the public list begins after a given row or a given offset, and states the length of the whole list', async () => {
+test('a page of the public list of paid resources begins after a given row or a given offset, and states the length of the whole list', async () => {
   const seller = await newSeller()
   const all = ['a', 'b', 'c'].map((name) => `https://${name}.test/`)
   for (const url of all) await list(seller, url)
@@ -84,7 +84,7 @@ test('a page of the public list begins after a given row or a given offset, and 
   expect(await urls({ offset: 1, limit: 1 })).toEqual([all[1]!])
 })
 
-test('the public list omits endpoints that cannot sell, or whose seller does not want them in the list', async () => {
+test('the public list of paid resources omits endpoints that cannot sell, or whose seller does not want them in the list', async () => {
   for (const [table, change] of [
     ['seller_endpoints', 'discoverable = false'],
     ['seller_endpoints', 'deleted_at = now()'],
@@ -119,7 +119,7 @@ test('the seller’s own metadata have priority over the metadata in the endpoin
   })
 })
 
-test('the public list omits an endpoint whose 402 response names only a foreign payTo address', async () => {
+test('the public list of paid resources omits an endpoint whose 402 response names only payTo addresses of other projects', async () => {
   const id = await list(await newSeller(), 'https://a.test/')
   const name = (payees: string[]) =>
     pool.query('update seller_endpoints set challenge_pay_to = $2 where id = $1', [id, payees])

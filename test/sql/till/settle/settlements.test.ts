@@ -115,7 +115,7 @@ describe('the settlement of a payment is recorded once, with one event', () => {
     expect(await eventsOf(id)).toEqual(['payment.settled'])
   })
 
-  test('the time of a settlement that is recorded late is the time of the record', async () => {
+  test('if the service records a settlement late, the settlement has the time of the record', async () => {
     const id = await newPayment(pool)
     const beforeMs = Date.now()
     await settle(pool, id, newHash(), { settledAt: new Date(1_000) })
@@ -145,7 +145,7 @@ describe('the settlement of a payment is recorded once, with one event', () => {
     expect(await eventsOf(id)).toEqual(['payment.failed'])
   })
 
-  test('two processes can record the settlements of the same payments in opposite orders', async () => {
+  test('two processes can record the settlements of the same payments in opposite orders without a deadlock', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const record = (list: string[]) =>
@@ -295,7 +295,7 @@ describe('a payment is postponed only while it is verified and not yet settled',
     expect((await findPayment(pool, waiting))?.troubleCount).toBe(1)
   })
 
-  test('two processes can record the postponement of the same payments in opposite orders', async () => {
+  test('two processes can record the postponement of the same payments in opposite orders without a deadlock', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newPayment(pool))
     const hold = 'select from payments where id = any ($1) for update'

@@ -113,7 +113,7 @@ export const DOCUMENT_READERS: readonly Reader[] = [
     },
     {
       own: { weekdays: (length) => `BYDAY=${'MO,'.repeat(length / 3)}MO;COUNT=999999` },
-      // COUNT counts at most 4,000 days.
+      // The service evaluates COUNT on at most 4,000 days of the series.
       budget: 400_000,
     },
   ),
