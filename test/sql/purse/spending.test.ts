@@ -5,7 +5,7 @@ import { createTestDatabase } from '../../support/database/database.ts'
 import { shortenDay } from '../../support/database/shortDay.ts'
 import { newKeyring, newPurse } from '../../support/purse/purseRows.ts'
 
-test('the sums of a week begin at midnight of UTC, also if a day of the week had 23 hours in the time zone of the database', async () => {
+test('the sums of an owner’s spending in a week begin at midnight of UTC, also if a day of the week had 23 hours in the time zone of the database', async () => {
   await using database = await createTestDatabase()
   const pool = createPool({
     url: await shortenDay(database.url, 4 * 24),

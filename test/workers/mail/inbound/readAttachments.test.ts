@@ -160,7 +160,7 @@ test('an attachment of more than 32 MB counts as too large, and a smaller one is
   }
 })
 
-test('a run takes no further attachment after a quarter of a second, so that other projects get their turn', async () => {
+test('a run of the reading job takes no further attachment after a quarter of a second, so that other projects get their turn', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const { row } = await receiveFiles(projectId, 3)

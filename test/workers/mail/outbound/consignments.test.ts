@@ -243,7 +243,7 @@ test('a recipient whose next attempt becomes due while another mail host hangs i
   expect(lastOf(parts)).toBe(1)
 })
 
-test('a run ends with the last mail host, and leaves a recipient whose next attempt is not due to the next run', async () => {
+test('a run of the sending job ends after the last mail host has answered, and leaves a recipient whose next attempt is not due to the next run', async () => {
   const hosts = { 'quick.test': accept, 'later.test': accept }
   const { sent, parts, run } = await sendTo(hosts, {}, { laterInMs: { 'later.test': 50_000 } })
   await run
