@@ -29,20 +29,23 @@ test('the shortened form of a too long event holds the sender, the first recipie
   expect(mayBeCut(cut)).toBe(true)
 })
 
-test.each([0, 10, 144, 500, 2_000])('the shortened form of a too long event stays within %d bytes', (maxBytes) => {
-  for (const letter of ['a', 'é', '漢', '😀']) {
-    const long = {
-      ...message,
-      from: Array(50).fill(`${letter}@b.example`),
-      subject: letter.repeat(4_000),
+test.each([0, 10, 144, 500, 2_000])(
+  'the shortened form of a too long event stays within %d bytes',
+  (maxBytes) => {
+    for (const letter of ['a', 'é', '漢', '😀']) {
+      const long = {
+        ...message,
+        from: Array(50).fill(`${letter}@b.example`),
+        subject: letter.repeat(4_000),
+      }
+      const cut = messageWithin(long, maxBytes)
+      // Besides the texts of the event, a shortened event needs some bytes for its quotes, its brackets and the note that
+      // it was shortened. Therefore the test allows 15 bytes more than the limit.
+      expect(bytesOf(cut)).toBeLessThanOrEqual(maxBytes + 15)
+      expect(cut.subject).toMatch(new RegExp(`^(?:${letter})*…$`, 'u'))
     }
-    const cut = messageWithin(long, maxBytes)
-    // Besides the texts of the event, a shortened event needs some bytes for its quotes, its brackets and the note that
-    // it was shortened. Therefore the test allows 15 bytes more than the limit.
-    expect(bytesOf(cut)).toBeLessThanOrEqual(maxBytes + 15)
-    expect(cut.subject).toMatch(new RegExp(`^(?:${letter})*…$`, 'u'))
-  }
-})
+  },
+)
 
 test('the shortened form of an event keeps a sender whose address takes exactly half of the event’s byte limit', () => {
   // In an event, each address takes four bytes besides its own characters, so this address takes 24 bytes, which is

@@ -103,11 +103,14 @@ const HISTORIES: readonly (readonly [program: string, text: string])[] = [
   ['Gmail in Dutch', 'Op di 5 mei 2026 om 10:30 schreef Bob Lee <bob@example.com>:\n\n> Hallo'],
 ]
 
-test.each(HISTORIES)('the reply text keeps the whole reply above the quoted history: %s', (_program, history) => {
-  const changed = REPLIES.flatMap((own) =>
-    ['\n\n', '\n']
-      .map((gap) => [own, replyText(own + gap + history)])
-      .filter(([, text]) => text !== own),
-  )
-  expect(changed).toEqual([])
-})
+test.each(HISTORIES)(
+  'the reply text keeps the whole reply above the quoted history: %s',
+  (_program, history) => {
+    const changed = REPLIES.flatMap((own) =>
+      ['\n\n', '\n']
+        .map((gap) => [own, replyText(own + gap + history)])
+        .filter(([, text]) => text !== own),
+    )
+    expect(changed).toEqual([])
+  },
+)
