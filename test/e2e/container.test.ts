@@ -47,6 +47,15 @@ test('compose.yaml gives each part of the service only the secrets that this par
   }
 })
 
+test('each part in compose.yaml reads the settings in settings.env, if the operator has written this file', () => {
+  for (const part of PARTS)
+    expect([part, compose.services[part].env_file]).toEqual([
+      part,
+      [{ path: 'settings.env', required: false }],
+    ])
+  expect(readFileSync(join(ROOT, '.gitignore'), 'utf8')).toMatch(/^\.env\nsettings\.env$/m)
+})
+
 test('the API and the SMTP listener trust the client address in Caddy’s header, so that rate limits tell clients apart', () => {
   const caddyfile = readFileSync(join(ROOT, 'deploy/caddy/Caddyfile'), 'utf8')
   expect(caddyfile).toContain('reverse_proxy /v0/inbound/* {$PURSER_INBOUND')
