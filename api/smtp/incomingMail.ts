@@ -68,7 +68,7 @@ export class IncomingMails {
   readonly #folder: string
   readonly #held = new Set<Held>()
   #loadedBytes = 0
-  #loading: (() => void)[] = []
+  readonly #waiting: { readonly bytes: number; readonly start: () => void }[] = []
   readonly #pace: Pace
   readonly #bounds: typeof BOUNDS
 
@@ -184,20 +184,26 @@ export class IncomingMails {
   }
 
   /**
-   * Waits until the memory has room for a message. If the memory holds no other large message, a message of any size
-   * gets room.
+   * Waits until the memory has room for a message. The messages get room in the order of their calls. Otherwise a flood
+   * of smaller messages could overtake a message of 35 MB for ever. If the memory holds no other large message, a
+   * message of any size gets room.
    */
   async #load(bytes: number): Promise<void> {
-    while (this.#loadedBytes > 0 && this.#loadedBytes + bytes > this.#bounds.loadedBytes) {
-      await new Promise<void>((resolve) => this.#loading.push(resolve))
-    }
-    this.#loadedBytes += bytes
+    if (this.#waiting.length === 0 && this.#fits(bytes)) this.#loadedBytes += bytes
+    else await new Promise<void>((start) => this.#waiting.push({ bytes, start }))
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#loadedBytes === 0 || this.#loadedBytes + bytes <= this.#bounds.loadedBytes
   }
 
   #unload(bytes: number): void {
-    if (bytes === 0) return
     this.#loadedBytes -= bytes
-    for (const wake of this.#loading.splice(0)) wake()
+    while (this.#waiting.length > 0 && this.#fits(this.#waiting[0]!.bytes)) {
+      const { bytes: next, start } = this.#waiting.shift()!
+      this.#loadedBytes += next
+      start()
+    }
   }
 
   #sum(of: (held: Held) => boolean): number {

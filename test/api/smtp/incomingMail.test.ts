@@ -129,26 +129,31 @@ test('a listener deletes the incomplete mails of listeners that no longer run, a
   expect(readdirSync(folder).toSorted()).toEqual([`incoming-${process.ppid}`, 'spool'])
 })
 
-test('complete large mails wait on disk until enough memory is free, and a mail above the memory limit is loaded alone', async () => {
+test('complete large mails wait on disk until enough memory is free, in their order, so that small ones cannot overtake a large one for ever', async () => {
   const { begin } = mails(3)
-  const [first, second, third] = await Promise.all([
-    begin('a', '10.0.1.1', 2),
-    begin('b', '10.0.2.1', 2),
-    begin('c', '10.0.3.1', 1),
-  ])
-  await first.mail.bytes()
-  let isLoaded = false
-  const waiting = second.mail.bytes().then((bytes) => {
-    isLoaded = true
-    return bytes
-  })
-  // The third mail fits into memory beside the first mail, so it does not wait.
-  expect((await third.mail.bytes()).length).toBe(MB)
-  expect(isLoaded).toBe(false)
-  await third.mail.discard()
-  await first.mail.discard()
-  expect((await waiting).equals(Buffer.alloc(2 * MB, 'b'))).toBe(true)
-  await second.mail.discard()
-  const { mail } = await begin('large', '10.0.1.1', 5)
+  const loaded: string[] = []
+  const mailOf = async (name: string, address: string, megabytes: number) => {
+    const { mail } = await begin(name, address, megabytes)
+    const bytes = mail.bytes().then((whole) => {
+      loaded.push(name)
+      return whole
+    })
+    return { bytes, discard: mail.discard }
+  }
+  const first = await mailOf('a', '10.0.1.1', 1)
+  await first.bytes
+  const large = await mailOf('b', '10.0.2.1', 3)
+  const small = await mailOf('c', '10.0.3.1', 1)
+  // The small mail fits into memory beside the first mail, but the large mail waits before it.
+  const other = await mailOf('d', '10.0.4.1', 2)
+  expect(loaded).toEqual(['a'])
+  await first.discard()
+  expect((await large.bytes).equals(Buffer.alloc(3 * MB, 'b'))).toBe(true)
+  await large.discard()
+  await Promise.all([small.bytes, other.bytes])
+  expect(loaded.slice(0, 2)).toEqual(['a', 'b'])
+  await small.discard()
+  await other.discard()
+  const { mail } = await begin('above the limit', '10.0.1.1', 5)
   expect((await mail.bytes()).length).toBe(5 * MB)
 })
