@@ -87,6 +87,23 @@ test('an old calendar event stays as long as its message', async () => {
   expect(await leftOf(projectId)).toEqual([row])
 })
 
+test('old calendar events are deleted even if another transaction has locked one of them', async () => {
+  const projectId = await newProject(pool)
+  const locked = await placed(projectId, { invite: ago(900) })
+  await placed(projectId, { invite: ago(800) })
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    await client.query('select from calendar_events where row = $1 for update', [locked])
+    expect(await expireEvents(pool, projectId)).toBe(1)
+    await client.query('rollback')
+  } finally {
+    client.release()
+  }
+  expect(await leftOf(projectId)).toEqual([locked])
+  expect(await expireEvents(pool, projectId)).toBe(1)
+})
+
 test('a calendar event that was cancelled or declined is over at once, and a recurring event is over after its last instance', async () => {
   const projectId = await newProject(pool)
   const isNow = (at: Date | number) => Math.abs(Number(at) - Date.now()) < 60_000
