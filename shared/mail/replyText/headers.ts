@@ -73,7 +73,7 @@ function isHeaderRun(text: string, labels: readonly Label[]): boolean {
   if (!kinds.has('from') || date === undefined) return false
   if (!/\p{Nd}/u.test(text.slice(date.index, date.index + MAX_DATE_LENGTH))) return false
   if (kinds.has('subject')) return true
-  return kinds.has('to') && (EMAIL.test(text) || (kinds.has('sent') && TIME.test(text)))
+  return kinds.has('to') && EMAIL.test(text)
 }
 
 /**
