@@ -2,9 +2,9 @@
  * `bun run mutants -- --sample 50 --seed 7` plants small faults at random, runs for each fault the tests that reach it,
  * and prints the faults that no test detects. Without a seed, the commit decides the seed. Faults that change no
  * behaviour, or no result in any test, count as not detected. If the compiler refuses a fault, the tool plants another
- * random fault instead. `--file PATTERN` plants faults only in files whose path contains PATTERN. `--list` plants no
- * fault, but prints all faults that change no result in any test. `--test PATTERN` plants all faults of the files, and
- * runs only the test files whose path contains PATTERN.
+ * random fault instead. `--file PATTERN` plants faults only in files whose path contains PATTERN, and `--kind KIND`
+ * only faults of one kind, such as `SQL lock`. `--list` plants no fault, but prints all faults that change no result in
+ * any test. `--test PATTERN` plants all faults of the files, and runs only the test files whose path contains PATTERN.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -51,6 +51,7 @@ const { values } = parseArgs({
     sample: { type: 'string', default: '50' },
     seed: { type: 'string' },
     file: { type: 'string', default: '' },
+    kind: { type: 'string', default: '' },
     list: { type: 'boolean', default: false },
     test: { type: 'string' },
   },
@@ -82,7 +83,9 @@ async function main(): Promise<void> {
     .filter((file) => !LEFT_OUT.test(file))
     .toSorted()
   const all = files.flatMap((file) => candidatesIn(file, readFileSync(join(copy, file), 'utf8')))
-  const candidates = all.filter(({ file }) => file.includes(values.file))
+  const candidates = all.filter(
+    ({ file, kind }) => file.includes(values.file) && kind.includes(values.kind),
+  )
   if (values.test !== undefined) return await judgeAll(candidates, values.test)
   const reach = await readReach(all)
   if (values.list) {
