@@ -182,6 +182,34 @@ test('a worker pool that cannot register itself runs no job that it fetches, bec
   await Promise.all([first.stop(), second.stop()])
 })
 
+test('a worker pool that registers again before it counts as dead runs the job that it has fetched, at the first attempt', async () => {
+  await using database = await createTestDatabase()
+  await using proxy = await startPostgresProxy(database.url)
+  const attempts: number[] = []
+  const pool = await startPool(
+    settings(proxy.url, async () => {
+      const { rows } = await database.pool.query('select attempts from graphile_worker.jobs')
+      attempts.push(...rows.map((job) => job.attempts))
+    }),
+    silentLog,
+  )
+  const isRegistered = async () =>
+    (
+      await database.pool.query(
+        `select from pg_stat_activity where application_name like '%(alive)'`,
+      )
+    ).rowCount === 1
+  await waitFor('the pool to be registered', isRegistered)
+  proxy.refuse((startup) => startup.includes('(alive)'))
+  await waitFor('the pool to lose its registration', async () => !(await isRegistered()))
+  await queue(database.pool, 'one.example')
+  await waitFor('the pool to fetch the job', async () => (await countFetched(database.pool)) === 1)
+  proxy.accept()
+  await waitFor('the job to run', () => attempts.length > 0)
+  await pool.stop()
+  expect(attempts).toEqual([1])
+})
+
 test('a worker pool whose job does not end stops within its time limit, and keeps the job locked until its process ends', async () => {
   await using database = await createTestDatabase()
   const gate = Promise.withResolvers<void>()
