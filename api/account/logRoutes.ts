@@ -275,7 +275,7 @@ function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'project
   }
 }
 
-/** Tells whether a value of the filter `status` selects an outcome. */
+/** Tells whether a value of the audit log's filter `status` selects entries with the given outcome. */
 function hasStatus(outcome: Outcome, status: (typeof STATUSES)[number]): boolean {
   if (status === 'denied') return outcome === 'refused'
   return (status === 'success') === (outcome === 'ok')

@@ -22,7 +22,10 @@ export type Delegation = {
 }
 
 type Opened = {
-  /** Names the lowest role that a person needs in the project of the path to use the route. */
+  /**
+   * Names the lowest role that allows a person to use the route. The person needs this role in the project that the
+   * path names.
+   */
   role: Role
   /**
    * Names the action that the audit log records for the route. The action is `null` if the route reads data, or if its

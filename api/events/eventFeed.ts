@@ -75,7 +75,7 @@ const CONNECT_WAIT_MS = 5_000
 
 type Reader = { position: bigint; ended: boolean; pause: Pause }
 
-/** Holds the event readers of one project, and the project's newest events. */
+/** Holds the event readers of one project (such as its open event streams), and the project's newest events. */
 type Channel = {
   projectId: string
   readers: Set<Reader>

@@ -21,8 +21,8 @@ export const browserOf = (request: Request, baseUrl: string): string =>
   readBrowser(request, baseUrl) ?? randomBytes(32).toString('base64url')
 
 /**
- * Returns the headers of a response that sets the browser's cookie. The headers forbid caches to store the response
- * with the browser's cookie.
+ * Returns the headers of a response that ties a request to the browser by a cookie. The headers forbid caches to store
+ * this response.
  */
 export const browserHeaders = (baseUrl: string, secret: string): Record<string, string> => ({
   'set-cookie': `${cookieName(baseUrl)}=${secret}; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax${secure(baseUrl)}`,

@@ -99,8 +99,8 @@ export const mayWrite = (request: Request): boolean =>
   request.method !== 'GET' && request.method !== 'HEAD' && !stateOf(request).onlyReads
 
 /**
- * Sets for how many milliseconds a read may last before the service checks its caller again, because the key may be
- * revoked in this time.
+ * Sets for how many milliseconds a read may last before the service checks the caller's key again, because the key may
+ * be revoked in this time.
  */
 const LATE_MS = 1_000
 
@@ -151,8 +151,8 @@ export function readerOf(request: Request): Reader | null {
 export const toolRoute = (path: string, tool: string): string => `${path} ${tool}`
 
 /**
- * Returns the party whose memory limit counts the response to a change. Returns null for a request that changes nothing,
- * and for a caller without a key.
+ * Returns the party (such as a project) whose memory limit counts the response to a request that changes data. Returns
+ * null for a request that changes nothing, and for a caller without a key.
  */
 export const changerOf = (request: Request): string | null =>
   mayWrite(request) ? partyOf(request) : null

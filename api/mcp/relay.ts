@@ -84,7 +84,7 @@ async function post(
       ...envelopeHeaders(message),
     },
     body: JSON.stringify(message),
-    // If the relay followed a redirect, it would send the API key to another host.
+    // If this program (the MCP server over stdio) followed a redirect, it would send the API key to another host.
     redirect: 'error',
     signal,
   })

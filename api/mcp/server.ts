@@ -76,7 +76,8 @@ function admitRead({ services, projectId, request }: Connection, { name }: Tool)
 export function serverInfo({ services }: Connection) {
   const { baseUrl } = services.config.http
   const src = `${baseUrl}/console/assets/icon.png`
-  // The self-description contains icons only for an https BASE_URL, because MCP hosts load icons only over https.
+  // The server's description of itself contains icons only for an https BASE_URL, because MCP hosts load icons only
+  // over https.
   const icons = [{ src, mimeType: 'image/png', sizes: ['128x128'] }]
   const info = { name: 'purser', title: 'Purser', version: packageJson.version }
   return baseUrl.startsWith('https:') ? { ...info, icons } : info

@@ -174,7 +174,8 @@ function store(
     add(args)
     isEnding = true
     const ended = end.apply(response, args)
-    // The code reads the status and the headers only after `end`, because they are complete only then.
+    // The code reads the status and the headers only after the handler's call of `end`, because they are complete only
+    // then.
     const { statusCode } = response
     if (!isSold(statusCode)) sale.unsold()
     else sale.sold(bytes > ANSWER_MAX_BYTES ? null : httpAnswer(statusCode, ownHeaders(), pieces))

@@ -121,7 +121,8 @@ async function askedBy({ method, target, header, headerNames, hashBody }: HttpRe
   const body = await hashBody()
   const credentials = credentialsIn(headerNames(), header)
   if (body === null) {
-    // The list omits the content type, because a browser sets a new multipart boundary each time it sends a form.
+    // The compared headers do not include the content type, because a browser sets a new multipart boundary each time
+    // it sends a form.
     const values = ['authorization', 'cookie'].map((name) => header(name) ?? null)
     return { asked: null, known: [method, target, values, ...credentials] }
   }

@@ -1,6 +1,6 @@
 /**
- * Holds the code that all paywalls share. A paywall sends a challenge, redeems a payment, or returns 503 if it does not
- * know whether a payment has settled.
+ * Holds the code that all paywalls share. A paywall sends a challenge, redeems a payment (lets the service settle it),
+ * or returns 503 if it does not know whether a payment has settled.
  */
 
 import type { Challenge, Grant, RedeemResult } from '../calls/payments.ts'
@@ -247,8 +247,8 @@ type Redeeming<Answer> = {
 }
 
 /**
- * Makes the options that redeem a payment under a new idempotency key. The service then grants the payment or returns
- * `duplicate_settlement`.
+ * Makes the options of a call that redeems a payment under a new idempotency key. The service then grants the payment
+ * or returns `duplicate_settlement`.
  */
 const once = () => ({
   idempotencyKey: crypto.randomUUID(),
@@ -316,7 +316,7 @@ const UNAVAILABLE = {
   status: 503,
 } as const
 
-/** Holds the body of a 503 response while too many redeem calls are pending. */
+/** Holds the body of a 503 response while too many calls that redeem payments are pending. */
 const BUSY = {
   ...UNAVAILABLE,
   message: `The seller is redeeming ${REDEEMS_MAX} payments right now. Send the same payment again: it is charged only once.`,

@@ -33,8 +33,8 @@ const Form = t.Object({
   sha256: t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' }),
   seen: t.Optional(t.String({ maxLength: 100 })),
   trust: t.Optional(t.Literal('recipients')),
-  // The maximum length is doubled, because a browser counts a line end of a text field as one character, but sends two
-  // (HTML standard, §4.10.22.7).
+  // The form accepts twice the maximum length of a reason, because a browser counts a line end of a text field as one
+  // character, but sends two (HTML standard, §4.10.22.7).
   reason: t.Optional(t.String({ maxLength: 2 * REASON_MAX_LENGTH })),
 })
 const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])

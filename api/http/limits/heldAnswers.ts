@@ -42,7 +42,7 @@ export type GrowingAnswer = {
    * @returns false if the result does not fit and must be left out.
    */
   add(bytes: number, must: boolean): boolean
-  /** Returns the body of the response, and holds the memory until the client has read it. */
+  /** Returns the body of the response, whose memory counts as occupied until the client has read it. */
   body(content: Buffer): ReadableStream<Uint8Array>
   /** Frees the memory of the response if `body` was not called, for example after an error. */
   release(): void
@@ -57,8 +57,8 @@ export class HeldAnswers {
   readonly #shares: MemoryShares
   readonly #working = new MemoryShares(WORKING_BYTES)
   /**
-   * Counts the memory in `#shares` (all counted memory) that responses to changes occupy, because the service cannot
-   * refuse such a response.
+   * Counts how much memory in `#shares` (all counted memory) is occupied by responses to requests that have changed
+   * data. These responses have a separate count, because the service cannot refuse them.
    */
   readonly #changed: MemoryShares
   readonly #largeChanges = new FairTurns(LARGE_CHANGES)
@@ -94,8 +94,8 @@ export class HeldAnswers {
   }
 
   /**
-   * Refuses a new change if the responses to earlier changes of the project occupy all the memory that the project may
-   * use, because its clients do not read them. @throws {ApiError} 503 in this case.
+   * Refuses a request that changes data if the project's clients have not read the responses to its earlier changes,
+   * and these responses occupy all the memory that the project may use. @throws {ApiError} 503 in this case.
    */
   admitChange(projectId: string): void {
     const occupies = this.#changed.heldBy(projectId) > 0
@@ -164,8 +164,8 @@ export class HeldAnswers {
     }
     return {
       add: (part, must) => {
-        // If a call is cancelled, it may end after the response was made. The response does not contain its result, so
-        // the result takes no memory.
+        // A cancelled call may return its result after the response was made. The response does not contain this
+        // result, so the result takes no memory.
         if (isOver) return true
         if (!must && held + part > maxBytes) return false
         const one = must ? this.#chargeChange(projectId, part) : this.#holdIfFree(projectId, part)
@@ -199,7 +199,7 @@ export class HeldAnswers {
     }
   }
 
-  /** Takes memory for a content. @throws {ApiError} 503 if the content does not fit. */
+  /** Takes memory for the content of a response. @throws {ApiError} 503 if too little memory is free. */
   #hold(projectId: string, size: number): () => void {
     const release = this.#holdIfFree(projectId, size)
     if (release === null) throw crowded()
@@ -228,7 +228,8 @@ export class HeldAnswers {
     const end = () => {
       clearTimeout(timer)
       this.#streams.delete(state)
-      // The stream object may outlive the response, so it drops its reference to the content.
+      // The stream object may outlive the response, so this function drops the stream's reference to the bytes of the
+      // response.
       bytes = EMPTY
       release()
     }
@@ -250,7 +251,8 @@ export class HeldAnswers {
         pull: (controller) => {
           state.waitsSinceMs = this.#nowMs()
           if (at < bytes.length) {
-            // The connection gets a copy of each piece, because it may keep the piece after the stream has ended.
+            // The connection gets a copy of each piece of the response, because the connection may keep the piece after
+            // the stream has ended.
             controller.enqueue(new Uint8Array(bytes.subarray(at, at + PIECE_BYTES)))
             at += PIECE_BYTES
             return

@@ -14,8 +14,8 @@ const JSON_MS_PER_MB = 35
 const BUDGET = { burstMs: 5_000, perSecondMs: 100 }
 /**
  * Limits for how many milliseconds a project's costly reads can make the project wait. If the project must already wait
- * for so long, the service charges it for no further read. Otherwise many reads that began at the same time would make
- * the project wait for many minutes.
+ * for so long, the service does not count the time of its further reads. Otherwise many reads that began at the same
+ * time would make the project wait for many minutes.
  */
 const WAIT_MAX_MS = 30_000
 

@@ -12,8 +12,8 @@ type Options<Count> = {
 }
 
 /**
- * Counts events in memory, and writes the counts to the database at intervals. Therefore the service need not write a
- * database row for each request.
+ * Counts events, such as requests, in memory, and writes the counts to the database at intervals. Therefore the service
+ * need not write a database row for each request.
  */
 export class MemoryCounts<Count> {
   readonly #options: Options<Count>

@@ -24,7 +24,7 @@ export const ReviewQuery = t.Object({
  */
 export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
 
-/** Describes one page of the text of a held mail. */
+/** Describes one page of the text of a held mail (a mail that waits for approval). */
 export type ReviewPage = {
   sha256: string
   /** Holds the number of the page of the held mail, counted from 1. */
@@ -91,8 +91,8 @@ export async function readReviewPage(
 }
 
 /**
- * Returns the review of a held mail. @returns null if the bytes of the mail have changed since the caller read their
- * hash.
+ * Returns the review of a held mail: the text that the owner reads before an approval. @returns null if the bytes of
+ * the mail have changed since the caller read their hash.
  * @throws {ApiError} 429 if the reviews of the project have taken too much time.
  */
 async function keptReview(
@@ -140,7 +140,8 @@ async function readHead(
 const isCalendar = ({ filename, contentType }: Attachment): boolean =>
   /^(?:text\/calendar|application\/ics)[ \t]*(?:;|$)/i.test(contentType) ||
   /\.ics["\s.]*(?:;|$)/i.test(contentType) ||
-  // The pattern also allows dots and blanks after the file extension, because Windows ignores them there.
+  // The pattern for a file name also allows dots and blanks after the extension .ics, because Windows ignores them
+  // there.
   /\.ics[\s.]*$/i.test(filename)
 
 const SNIFFED_BYTES = 1024

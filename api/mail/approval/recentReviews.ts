@@ -3,8 +3,8 @@ import type { Review } from '../../../shared/mail/review/review.ts'
 /** Limits the characters of all cached reviews together. */
 const CHARS_MAX = 4_000_000
 /**
- * Sets the least number of characters for which a piece of a review counts against the limit, because even a piece with
- * a short text takes that much memory.
+ * Sets the number of characters that the cache adds for each piece of a review, because even a piece with a short text
+ * takes that much memory.
  */
 const PIECE_CHARS = 100
 

@@ -26,8 +26,8 @@ export function messageContentRoutes(services: Services) {
   const { pool, blobs, answers } = services
   /**
    * Composes the bytes of an outbound mail before the first delivery attempt. The function stores the bytes, and each
-   * delivery attempt then sends them. It does not store the bytes of a scheduled mail, because that mail leaves with
-   * the settings of its time.
+   * delivery attempt then sends them. It does not store the bytes of a scheduled mail, because that mail is composed
+   * with the settings that are valid at its sending time.
    */
   const composeNow = async (projectId: string, messageId: string) => {
     const mail = await findOutboundContent(pool, projectId, messageId)

@@ -338,8 +338,8 @@ export function toSingle(
 }
 
 /**
- * Returns the codes of a message. A message that an earlier version of the service stored has no stored codes. The
- * function then searches its subject and its text at each read.
+ * Returns the one-time codes in a message. A message that an earlier version of the service stored has no stored codes.
+ * In this case, the function then searches its subject and its text at each read.
  */
 const codesOf = ({ codes, subject, text }: SingleMessage) =>
   codes ?? findCodes({ subject, text, html: null })

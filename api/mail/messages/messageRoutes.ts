@@ -139,8 +139,8 @@ export async function readMessages(
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
   // A read with several labels may scan a large part of an inbox. For example, each of the labels may be on a million
-  // messages, but no message may have all of them. The same is true for a read with a label and a status. Therefore the
-  // project may have to wait for its turn, as before a search.
+  // messages, but no message may have all of them. The same is true for a read with a label and a status. Therefore
+  // such a read, like a search, waits until it is the project's turn.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null

@@ -221,8 +221,9 @@ export async function replyTo(
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
 
 /**
- * Limits how often one call prepares its mail again, because another change of the mail's event came first. Within a
- * process the changes of one event take turns. Therefore only a change from another process can come first.
+ * Limits how often one call prepares its mail again because another change of the mail's calendar event came first.
+ * Within a process, the changes of one calendar event run one after the other. Therefore only a change from another
+ * process can come first.
  */
 const TRIES_MAX = 20
 
