@@ -96,7 +96,7 @@ import { vaultRoutes } from './vault/vaultRoutes.ts'
 import { vaultUseRoutes } from './vault/vaultUseRoutes.ts'
 import { vaultVersionRoutes } from './vault/vaultVersionRoutes.ts'
 
-/** Returns the response to one HTTP request from a socket address. */
+/** Returns the response to one HTTP request that came from the given socket address. */
 export type App = (request: Request, socketAddress: string) => Promise<Response>
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/

@@ -34,7 +34,7 @@ import {
 
 const missing = () => notFound('Delivery not found')
 
-/** Matches the types of events that belong to a message. */
+/** Matches the event types of webhook deliveries that concern a message. */
 const OF_MESSAGE = /^(?:message|attachment)\./
 
 /** Returns a webhook delivery in the form that the log of deliveries shows. */
@@ -121,8 +121,8 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
 }
 
 /**
- * Reads the log of webhook deliveries. A search by event or by webhook URL may read every delivery, so it waits for the
- * turn of its party.
+ * Reads the log of webhook deliveries. A search by event or by webhook URL may read every delivery, so it waits until
+ * it is the caller's turn.
  */
 const read = <Result>(
   server: Server,

@@ -51,9 +51,9 @@ export type EventFeed = {
 }
 
 /**
- * Limits how many events, and how many characters of their data, a reader gets at a time. If a client reads nothing,
- * its event stream keeps the events of the last read in memory. An event of a mail can be 60,000 characters long.
- * Without the second limit, 1,000 such streams would hold 12 GB.
+ * Limits how many events, and how many characters of their data, an event reader gets at a time. If a client reads
+ * nothing, its event stream keeps the events of the last read in memory. An event of a mail can be 60,000 characters
+ * long. Without the second limit, 1,000 such streams would hold 12 GB.
  */
 const READ_AT_ONCE = { limit: 200, chars: 64 * 1024 }
 /**
@@ -68,8 +68,8 @@ const READERS_MAX = 1_000
 const RECENT_MAX = { limit: 500, chars: 1024 * 1024 }
 
 /**
- * Limits how many milliseconds a new reader waits for the first connection of the event listener. Without this wait,
- * the reader would end at once, because each connection of the listener ends all open readers.
+ * Limits how many milliseconds a new event reader waits for the first connection of the event listener. Without this
+ * wait, the event reader would end at once, because each new connection of the listener ends all open readers.
  */
 const CONNECT_WAIT_MS = 5_000
 

@@ -278,8 +278,8 @@ async function heldAnswer(
   }
   try {
     return await sendLargeAtOnce(answered, (bytes) => {
-      // The processing time of the response counts even if the service then refuses the response for lack of memory,
-      // because the work is already done.
+      // The processing time of the response counts against the caller's limit even if the service then refuses the
+      // response for lack of memory, because the work is already done.
       loopTime.countJson(reader, bytes.length)
       // The memory of a response without a key is not counted, because callers without a key read only public
       // documents, whose pages have a few megabytes at most.
@@ -298,8 +298,8 @@ async function heldAnswer(
 }
 
 /**
- * Holds the memory of a large response to a batch until the client has read it. The function never refuses the response,
- * because the service may have made a change.
+ * Counts the memory of a large response to a batch of MCP calls until the client has read it. The function never
+ * refuses the response, because the service may have made a change.
  */
 async function grownAnswer(
   { loopTime, growing }: { loopTime: LoopTime; growing: GrowingAnswer },

@@ -152,9 +152,9 @@ function failure({ id, method }: Call, text: string): JSONRPCMessage {
 }
 
 /**
- * Returns the service's response with the id of the MCP host's call. If the service refuses a request before it reads
- * its id, the id in the error is null (JSON-RPC 2.0 §5). The host would then wait for ever for the response to its
- * call.
+ * Returns the service's response with the id of the MCP host's call. If the service refuses a request before it has
+ * read the request's id, the id in the error is null (JSON-RPC 2.0 §5). The host would then wait for ever for the
+ * response to its call.
  */
 function named(call: Call, answer: JSONRPCMessage): JSONRPCMessage {
   if (!('error' in answer) || (answer.id ?? null) !== null) return answer

@@ -164,7 +164,7 @@ export async function callTool(
   }
 }
 
-/** Holds advice to the language model for each error that it cannot fix by other arguments. */
+/** Holds advice to the language model for each error that the model cannot avoid by other arguments. */
 const FIXES: Partial<Record<ErrorCode, string>> = {
   forbidden:
     'Other arguments do not help: ask the operator of this service to give the key the scope.',

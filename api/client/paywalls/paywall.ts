@@ -159,14 +159,15 @@ export function createPaywall<Answer>(
       if (result.ok) {
         return { kind: 'paid', grant: result, headers: { ...NO_STORE, ...result.headers }, sale }
       }
-      // The paywall keeps the key of a payment whose settlement is pending, because the service may still grant this
-      // payment, but only under the same key.
+      // The paywall keeps the idempotency key of a payment whose settlement is pending, because the service may still
+      // grant this payment, but only under the same key.
       if (result.reason !== 'settlement_pending') dropKey?.()
       sale.unsold()
       return refusal(result, versions)
     } catch (error) {
-      // The paywall forgets a new key after a 429. Otherwise worthless payments would fill the map of keys while the
-      // service refuses their calls. It keeps the key if the service may have granted the payment in an earlier attempt.
+      // The paywall forgets a new idempotency key after a 429. Otherwise worthless payments would fill the map of
+      // idempotency keys while the service refuses the calls. The paywall keeps the key if the service may have granted
+      // the payment in an earlier attempt.
       if (isNew && error instanceof RateLimitError && !error.mayBeDone) dropKey?.()
       sale.unsold()
       return unavailable(error)
@@ -174,7 +175,7 @@ export function createPaywall<Answer>(
   }
 
   /**
-   * Redeems the payment of a request whose body is unknown. Requests with equal known parts run one after another.
+   * Redeems the payment of a request whose body is unknown. Requests whose other parts are equal run one after another.
    * After the seller has sold one of them, each of the others gets a new idempotency key, so that the service refuses
    * it with `duplicate_settlement`.
    */

@@ -116,7 +116,10 @@ export class HeldAnswers {
     }
   }
 
-  /** Returns the body of the response to a change, and counts its memory until the client has read it. */
+  /**
+   * Returns the body of the response to a request that changes data, and counts its memory until the client has read
+   * it.
+   */
   changed(projectId: string, bytes: Buffer): ReadableStream<Uint8Array> {
     return this.#stream(projectId, bytes, this.#chargeChange(projectId, bytes.length))
   }

@@ -38,7 +38,7 @@ export const peopleOf = (projectId: string): string => `people of ${projectId}`
  */
 export class LoopTime {
   readonly #budget: CpuBudget
-  /** Holds the paths of the routes for which a project was already charged time. */
+  /** Holds the paths of the routes whose responses have already taken time that counts against a project's limit. */
   readonly #costly = new Set<string>()
 
   constructor(nowMs = () => performance.now(), budget = BUDGET) {

@@ -32,7 +32,10 @@ export class MemoryCounts<Count> {
     this.#counts.set(key, before === undefined ? count : sum(before, count))
   }
 
-  /** Writes the counts to the database. While the database is unreachable, the process keeps the counts in memory. */
+  /**
+   * Writes the counts of events to the database. While the database is unreachable, the process keeps the counts in
+   * memory.
+   */
   async flush(): Promise<void> {
     if (this.#counts.size === 0) return
     const { log, name, write } = this.#options

@@ -61,9 +61,9 @@ export async function readHeldRequest(
 ): Promise<Static<typeof HeldRequest>> {
   const approval = await requested(services, wanted)
   const about = { projectId: wanted.projectId, messageId: approval.subject }
-  // Another owner may edit the mail between the reads of the hash and of the mail. Therefore the function reads the
-  // hash first. After such an edit, the response has the hash of the bytes before the edit, so the service refuses an
-  // approval with this hash.
+  // Another owner may edit the held mail while the function reads it and the hash of its bytes. Therefore the function
+  // reads the hash first. After such an edit, the response has the hash of the bytes before the edit, so the service
+  // refuses an approval with this hash.
   const stored = await hashOfHeld(services, about)
   const mails = await readHeldMails(services.pool, about.projectId, [about.messageId], WHOLE_CHARS)
   const hash = stored ?? approval.contentHash

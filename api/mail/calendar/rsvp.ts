@@ -133,7 +133,7 @@ export async function answerInvite(
 
 /**
  * Returns the invitation in a message that the inbox can answer. @throws {ApiError} 400 if the message has no such
- * invitation, 409 if the event has changed since.
+ * invitation, 409 if the calendar event has changed after the invitation.
  */
 async function inviteToAnswer(
   { pool }: Services,

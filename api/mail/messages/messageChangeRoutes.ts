@@ -66,7 +66,7 @@ export function messageChangeRoutes(services: Services) {
 
 /**
  * Adds and removes the labels of a message.
- * @param party has the memory limit that counts the response. By default it is the project.
+ * @param party names the caller whose memory limit counts the response. By default it is the project.
  * @throws {ApiError} 400 for an invalid change, 404 for an unknown message.
  */
 export async function changeLabels(

@@ -128,7 +128,7 @@ export function messageRoutes(services: Services) {
 /**
  * Returns one page of an inbox's messages, newest first. A message in search results also holds excerpts with the
  * searched words.
- * @param party takes the turn of a search. By default it is the project.
+ * @param party is the party for which a search runs, because the parties take turns. By default it is the project.
  */
 export async function readMessages(
   { pool, searches, config: { answers } }: Pick<Services, 'pool' | 'searches' | 'config'>,
