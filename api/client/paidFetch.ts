@@ -31,8 +31,8 @@ export type PaidFetch = {
 
 /**
  * Reports a purchase without a seller's response: the purchase was refused, the seller was not reached, or the result
- * is unknown. The service may also have left out the body, because it is too large or not text (docs/purse.md). The
- * field `purchase` tells whether the money was spent.
+ * is unknown. The service may also have left out the body of the response, because it is too large or not text
+ * (docs/purse.md). The field `purchase` tells whether the money was spent.
  */
 export class PurchaseError extends PurserError {
   override readonly name = 'PurchaseError'

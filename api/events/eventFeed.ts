@@ -62,8 +62,8 @@ const READ_AT_ONCE = { limit: 200, chars: 64 * 1024 }
  */
 const READERS_MAX = 1_000
 /**
- * Limits how many of a project's events, and how many characters of their data, the process keeps in memory. These
- * events serve event readers that are only a few events behind.
+ * Limits how many of a project's events, and how many characters of their data, the process keeps in memory. Event
+ * readers that are only a few events behind get these events from memory.
  */
 const RECENT_MAX = { limit: 500, chars: 1024 * 1024 }
 
@@ -82,7 +82,7 @@ type Channel = {
   /** Holds the newest events of the project without a gap. The last of them has the sequence number `head`. */
   recent: StoredEvent[]
   head: bigint
-  /** Tells whether the database may hold events with a sequence number above `head`. */
+  /** Tells whether the database may hold events of the project that are newer than the newest one in memory. */
   stale: boolean
   reading: Promise<void> | null
 }
@@ -243,8 +243,8 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
   const { events } = covered
     ? { events: within(channel.recent.filter(isAhead), READ_AT_ONCE) }
     : await listEvents(pool, channel.projectId, { after: reader.position, ...READ_AT_ONCE })
-  // A reader skips events that the database has already deleted. If the database has deleted all events after the
-  // reader's position, the position moves to the newest event that was known before the query.
+  // An event reader skips events that the database has already deleted. If the database has deleted all events after
+  // the reader's position, the position moves to the newest event that was known before the query.
   reader.position = events.at(-1)?.seq ?? head
   return events
 }
@@ -261,8 +261,8 @@ async function refresh(pool: Pool, channel: Channel): Promise<void> {
 }
 
 /**
- * Returns the first events of a list that stay within a limit. The result has at least one event, unless the list is
- * empty.
+ * Returns the first events of a list that together stay within the limits on their number and their characters. The
+ * result has at least one event, unless the list is empty.
  */
 function within(events: StoredEvent[], { limit, chars }: { limit: number; chars: number }) {
   let total = 0

@@ -88,7 +88,8 @@ export async function assetResponse(
   const known = request.headers
     .get('if-none-match')
     ?.split(',')
-    // The header compares weak tags like strong tags (RFC 9110 §13.1.2). Many proxies make the tag of a response weak.
+    // If-None-Match compares weak entity tags like strong ones (RFC 9110 §13.1.2), and many proxies make the tag of a
+    // response weak.
     .map((tag) => tag.trim().replace(/^W\//, ''))
   if (known?.some((tag) => tag === head.etag || tag === '*'))
     return new Response(null, { status: 304, headers: head })

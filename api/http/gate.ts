@@ -36,9 +36,9 @@ const FACILITATOR = '/v0/x402/'
 export const REDEEM_PATH = '/v0/payments/redeem'
 
 /**
- * Maps paths to their separate rate windows. A paywall calls these paths for each request of a buyer, and anybody can
- * send such requests. With a shared rate window, they would use up the calls that the seller needs to redeem payments
- * and to read mail.
+ * Maps some paths to a separate window of the rate limit. A paywall calls these paths for each request of a buyer, and
+ * anybody can send such requests. With a shared window, they would use up the calls that the seller needs to redeem
+ * payments and to read mail.
  */
 const PAYWALL_WINDOWS: Partial<Record<string, RateWindow>> = {
   '/v0/payments/challenge': ':challenge',
@@ -283,7 +283,7 @@ export function refusalOver(usage: Usage, limit: number): GateRefusal | null {
   return new GateRefusal(tooManyRequests(budget), budget)
 }
 
-/** Makes the 429 error of an exceeded limit. */
+/** Makes the 429 error of an exceeded rate limit. */
 export function tooManyRequests(budget: Budget): ApiError {
   const waitS = Math.max(1, Math.ceil((budget.resetsAt.getTime() - Date.now()) / 1000))
   return new ApiError(429, 'rate_limited', 'Too many requests', { 'retry-after': String(waitS) })

@@ -41,8 +41,8 @@ const POLICY = [
   "img-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",
-  // The page may frame the HTML part of a mail. This frame has its own Content-Security-Policy, without scripts and
-  // network.
+  // A page for a person may show the HTML part of a mail in a frame. This frame has its own Content-Security-Policy,
+  // without scripts and network.
   "frame-src 'self'",
   "frame-ancestors 'none'",
 ].join('; ')

@@ -121,7 +121,7 @@ export const isStranger = (request: Request): boolean => stateOf(request).route?
  */
 export const partyOf = (request: Request): string | null => partyOfState(stateOf(request))
 
-/** Returns the party of a request as {@link partyOf} does, from the state of the request. */
+/** Returns the party of a request (such as its project) as {@link partyOf} does, from the state of the request. */
 export function partyOfState({
   identity,
   session,

@@ -9,8 +9,8 @@ import { subscribe } from '../../sql/listen.ts'
  */
 type Watch = {
   /**
-   * Resolves to `true` if the database row has changed since the last call of this function. Resolves to `false` if the
-   * deadline (a value of performance.now()) passes before the row changes.
+   * Resolves to `true` if the awaited database row has changed since the last call of this function. Resolves to
+   * `false` if the deadline (a value of performance.now()) passes before the row changes.
    */
   changed(deadlineMs: number): Promise<boolean>
   close(): void

@@ -143,8 +143,8 @@ export async function callTool(
     if (growing?.add(size, !tool.hints.readOnlyHint) === false) {
       const message = 'The results of this batch are too large together: send this call alone'
       error = new ApiError(413, 'payload_too_large', message)
-      // The tool's own advice is about one content that is too large. Here the results of the whole batch are too large,
-      // so the error leaves this advice out.
+      // The tool's own advice for status 413 is about one content that is too large. Here the results of the whole
+      // batch are too large, so the error leaves out the tool's advice.
       return failure({ ...tool, fixes: {} }, error, connection.naming)
     }
     return result

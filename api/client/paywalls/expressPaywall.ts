@@ -190,7 +190,8 @@ function store(
 function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
   // In Node, the first argument of `end` can be a callback instead of a chunk, which adds no bytes to the response.
   if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()
-  // The paywall copies the bytes of the chunk, because the handler may reuse its buffer for other bytes.
+  // The paywall copies the bytes of each chunk of the response, because the handler may reuse its buffer for other
+  // bytes.
   if (chunk instanceof Uint8Array) return new Uint8Array(chunk)
   const isUtf8 = typeof encoding !== 'string' || /^utf-?8$/i.test(encoding)
   return typeof chunk === 'string' && isUtf8 ? new TextEncoder().encode(chunk) : null

@@ -80,8 +80,8 @@ const NO_CREDENTIAL = new Set([
   'payment-authorization',
   'idempotency-key',
   'x-idempotency-key',
-  // The list contains the session id, because MCP gives each connection another session id, and forbids its use as
-  // proof of the caller.
+  // The list of headers with credentials contains the session id, because MCP gives each connection another session id,
+  // and forbids its use as proof of the caller.
   'mcp-session-id',
   'sec-websocket-key',
   'sec-fetch-user',
@@ -89,8 +89,8 @@ const NO_CREDENTIAL = new Set([
   'x-amz-user-agent',
   'x-csrf-token',
   'x-xsrf-token',
-  // The list contains `x-vercel-oidc-token`, because Vercel adds a new token of the seller to each request in this
-  // header.
+  // The list of headers with credentials contains `x-vercel-oidc-token`, because Vercel adds a new token of the seller
+  // to each request in this header.
   'x-vercel-oidc-token',
 ])
 

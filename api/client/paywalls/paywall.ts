@@ -68,8 +68,8 @@ export type Payment = {
    */
   asked: readonly unknown[] | null
   /**
-   * Holds the parts of the request that the paywall knows although `asked` is `null`. Until the request is sold, the
-   * paywall redeems a repeated request with equal parts under the same idempotency key.
+   * Holds the parts of the request that the paywall knows if the body is unknown, so that `asked` is `null`. Until the
+   * request is sold, the paywall redeems a repeated request with equal parts under the same idempotency key.
    */
   known?: readonly unknown[]
 }

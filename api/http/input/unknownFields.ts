@@ -24,8 +24,8 @@ export function refuseUnknownFields(given: unknown, schema: TSchema | undefined,
   const [form] = forms
   if (typeof given !== 'object' || given === null || form === undefined) return
   if (Array.isArray(given)) {
-    // The function does not check the items of a list that is too long, because a body of 35 MB could hold twelve
-    // million items. The schema refuses such a list later.
+    // The function does not check the items of a list in a request body if the list is too long, because a body of 35
+    // MB could hold twelve million items. The schema refuses such a list later.
     if (given.length > (form.maxItems ?? 0)) return
     for (const [n, item] of given.entries()) refuseUnknownFields(item, form.items, `${path}[${n}]`)
     return

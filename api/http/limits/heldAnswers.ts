@@ -124,7 +124,10 @@ export class HeldAnswers {
     return this.#stream(projectId, bytes, this.#chargeChange(projectId, bytes.length))
   }
 
-  /** Counts the memory of a response to a change, even if the project then occupies more memory than it may use. */
+  /**
+   * Counts the memory of a response to a request that changes data, even if the project then occupies more memory than
+   * it may use.
+   */
   #chargeChange(projectId: string, bytes: number): () => void {
     const releases = [this.#shares, this.#changed].map((one) => one.charge(projectId, bytes))
     return () => {
@@ -244,7 +247,7 @@ export class HeldAnswers {
     this.#streams.add(state)
     const timer = setTimeout(abort, this.#readMaxMs)
     timer.unref()
-    // A strong reference would keep a dropped response, and so its memory, until its time limit ends.
+    // A strong reference would keep a dropped response in memory until the response's time limit ends.
     let controls: WeakRef<ReadableStreamDefaultController<Uint8Array>> | undefined
     const stream = new ReadableStream<Uint8Array>(
       {

@@ -112,7 +112,7 @@ type Announced = Pick<
 export type Invitation = {
   attachment: SentAttachment
   shown: { uid: string; sequence: number }
-  /** Holds the change of the event that the service stores together with the mail. */
+  /** Holds the change of the calendar event that the service stores together with the mail. */
   change: OwnEventRevision
 }
 
