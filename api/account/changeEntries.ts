@@ -43,7 +43,7 @@ export function settingActionOf({ method, path }: Route): string | null {
   return SETTING_ACTIONS[route] ?? PLATFORM_SETTING_ACTIONS[route] ?? null
 }
 
-/** Describes the object of a change, and a detail about it. */
+/** Describes for the audit log which object was changed, and a detail about the change. */
 type Made = { subject: string; detail?: string }
 
 /**

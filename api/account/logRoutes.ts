@@ -322,7 +322,7 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
 /**
  * Returns one page of the audit log. The searches of several projects run in rotation, so a search may wait for
  * searches of other projects.
- * @param party takes the turn of the search. By default it is the project.
+ * @param party is the party for which the search runs, because the parties take turns. By default it is the project.
  * @throws {ApiError} 400 for an invalid query.
  */
 export async function listLogs(

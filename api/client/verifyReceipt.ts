@@ -9,7 +9,10 @@ import { PurserError } from './errors.ts'
 /** Reports that a receipt is invalid, and tells the reason. */
 export class InvalidReceiptError extends PurserError {
   override readonly name = 'InvalidReceiptError'
-  /** Holds the reason. The value `refund` means that the receipt is for a refund although it must prove a sale. */
+  /**
+   * Holds the reason why the receipt is invalid. The value `refund` means that the receipt is for a refund although it
+   * must prove a sale.
+   */
   readonly reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch' | 'refund'
   constructor(reason: InvalidReceiptError['reason']) {
     super(`The receipt is not valid: ${reason}`)

@@ -175,8 +175,8 @@ async function open(
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
     // If the database already has a newer event than the process, the event listener is behind. The process must then
-    // read the events itself. This happens after an outage of the listener, when the query of a new reader finds new
-    // events before the listener does.
+    // read the events itself. This happens after an outage of the listener, when the query of a new event reader finds
+    // new events before the listener does.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq

@@ -276,7 +276,7 @@ export async function countConsoleRequest(
   if (usage.used > limit) throw tooManyRequests(toBudget(usage, limit)!)
 }
 
-/** Returns the refusal of a request that exceeds a limit. Returns `null` for a request within the limit. */
+/** Returns the refusal of a request that exceeds its rate limit. Returns `null` for a request within the limit. */
 export function refusalOver(usage: Usage, limit: number): GateRefusal | null {
   const budget = toBudget(usage, limit)
   if (budget === null || usage.used <= limit) return null

@@ -66,8 +66,8 @@ export function replicaReads({
   let replayed: Lsn | null = null
   let stopping = false
   /**
-   * Holds the projects whose last write the database has not recorded yet. Until then, the primary executes the reads
-   * of such a project.
+   * Holds the projects that have written, if the database has not yet recorded the position of this write. Until then,
+   * the primary executes the reads of such a project.
    */
   const unrecorded = new Map<string, object>()
   const recordAgain = async () => {
@@ -76,8 +76,8 @@ export function replicaReads({
       primary.pool,
       writes.map(([projectId]) => projectId),
     )
-    // If the project has written again in the meantime, it stays in `unrecorded`, because the later write is not
-    // recorded yet.
+    // If the project has written again in the meantime, the project stays in `unrecorded`, because the database has not
+    // recorded the later write yet.
     for (const [projectId, write] of writes) {
       if (unrecorded.get(projectId) === write) unrecorded.delete(projectId)
     }

@@ -260,8 +260,9 @@ export function startApi(
 }
 
 /**
- * Holds the memory of a large response until the client has read it. The function never refuses a response to a change
- * for lack of memory, because this would hide the change. The next change of the project is refused instead.
+ * Holds the memory of a large response until the client has read it. The function never refuses the response to a
+ * request that has changed data for lack of memory, because this would hide the change. The service refuses the
+ * project's next change instead.
  */
 async function heldAnswer(
   { answers, loopTime }: { answers: HeldAnswers; loopTime: LoopTime },

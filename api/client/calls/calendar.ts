@@ -36,8 +36,8 @@ export function calendar(http: Http) {
         query.pageToken,
       ),
     /**
-     * Answers the invitation in a message. If the service's response is lost, the client repeats the call only if the
-     * caller gave an `idempotencyKey`.
+     * Answers the calendar invitation in a message. If the service's response is lost, the client repeats the call only
+     * if the caller gave an `idempotencyKey`.
      */
     rsvp: (
       messageId: string,

@@ -84,8 +84,8 @@ export function messages(http: Http) {
       { timeoutMs: WAIT_TIMEOUT_MS, ...options },
       ofRepeat,
     )) as Message | undefined
-    // A later wait may use the time of this message as `after`, because the service then leaves out messages of exactly
-    // this millisecond.
+    // A later call that waits for a message may use the time of this message as `after`, because the service then
+    // leaves out messages of exactly this millisecond.
     if (message !== undefined) lastMs = Math.max(lastMs, Date.parse(message.createdAt))
     return message
   }

@@ -18,8 +18,8 @@ export class OpenKeys {
   take(request: string): { idempotencyKey: string; isNew: boolean } {
     const known = this.#keys.get(request)
     if (known !== undefined) {
-      // The code inserts a used key again as the newest key. Therefore a full map first drops the keys of requests that
-      // nobody repeats.
+      // The code inserts a used idempotency key again as the newest one. Therefore a full map first drops the keys of
+      // requests that nobody repeats.
       this.#keys.delete(request)
       this.#keys.set(request, known)
       return { idempotencyKey: known, isNew: false }
@@ -31,7 +31,7 @@ export class OpenKeys {
     return { idempotencyKey, isNew: true }
   }
 
-  /** Forgets the key of a paid request that is sold, or for which the service has granted nothing. */
+  /** Forgets the idempotency key of a paid request that is sold, or for which the service has granted nothing. */
   drop(request: string): void {
     this.#keys.delete(request)
   }

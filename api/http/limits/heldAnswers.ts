@@ -38,7 +38,8 @@ type Stream = { projectId: string; size: number; waitsSinceMs: number; abort: ()
 /** Describes a response that grows while several calls run, such as the response to an MCP batch. */
 export type GrowingAnswer = {
   /**
-   * Holds memory for the result of one call. @param must tells that the response contains the result in any case.
+   * Takes memory for the result of one call. @param must tells that the response contains this result even without free
+   * memory.
    * @returns false if the result does not fit and must be left out.
    */
   add(bytes: number, must: boolean): boolean
@@ -157,8 +158,8 @@ export class HeldAnswers {
   }
 
   /**
-   * Returns a response that grows while several calls run. The results that may be left out get memory only within
-   * `maxBytes`, and only if memory is free for the project.
+   * Returns a response that grows while several calls of an MCP batch run. The results that may be left out get memory
+   * only within `maxBytes`, and only if memory is free for the project.
    */
   grow(projectId: string, maxBytes: number): GrowingAnswer {
     const releases: (() => void)[] = []

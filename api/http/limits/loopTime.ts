@@ -58,7 +58,10 @@ export class LoopTime {
     })
   }
 
-  /** Charges a project for a large JSON response, by its size in bytes. */
+  /**
+   * Counts the processing time of a large JSON response against a project's limit. The function estimates this time
+   * from the size in bytes.
+   */
   countJson(reader: Reader, bytes: number): void {
     this.#count(reader, (bytes / (1024 * 1024)) * JSON_MS_PER_MB)
   }

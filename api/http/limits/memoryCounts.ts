@@ -6,7 +6,7 @@ type Options<Count> = {
   /** Names the kind of the counted events in log lines, for example `requests`. */
   name: string
   keyOf: (count: Count) => string
-  /** Returns the sum of two counts that belong to the same key. */
+  /** Returns the sum of two counts with the same key, for example of the same project. */
   sum: (before: Count, added: Count) => Count
   write: (counts: readonly Count[]) => Promise<void>
 }

@@ -10,8 +10,8 @@ import { MemoryCounts } from './memoryCounts.ts'
 const FLUSH_MS = 2_000
 
 /**
- * Counts requests by project and by platform key. Each of the two kinds of counts has its own statement. After a
- * failure, the process repeats only the failed statement, so that it writes no count twice.
+ * Counts requests by project and by platform key. Each of the two kinds of counts has its own SQL statement. After a
+ * failure, the process repeats only the failed SQL statement, so that it writes no count twice.
  */
 export class UsageRecorder {
   readonly #counts: Record<UsageSubject['kind'], MemoryCounts<UsageCount>>

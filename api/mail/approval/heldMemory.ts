@@ -5,9 +5,8 @@ import { peopleOf } from '../../http/limits/loopTime.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Sets how many times its own size a mail counts against the memory limit. Composing a mail needs up to eight times its
- * size, but only for a moment. The number is lower, because with eight, one person could use up the memory of all
- * others.
+ * Sets how many bytes of memory count for each byte of a mail. Composing a mail needs up to eight bytes, but only for a
+ * moment. The number is lower, because with eight, one person could use up the memory of all others.
  */
 const COPIES = 3
 

@@ -166,8 +166,8 @@ function isUtf8({ contentType }: Attachment, bytes: Buffer): boolean {
 }
 
 /**
- * Sets how many times its own size an invitation counts against the memory limit. The memory holds its bytes, its text,
- * and the text in the sections of the review.
+ * Sets how many bytes of memory count for each byte of a calendar invitation. The memory holds the bytes of the
+ * invitation, its text, and the text that the owner reads.
  */
 const INVITATION_COPIES = 4
 

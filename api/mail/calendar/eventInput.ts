@@ -234,8 +234,8 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/
 const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?$/
 
 /**
- * Reads a start time or an end time of an event from the request. The function converts a time with a UTC offset to the
- * local time of `zone`. @throws {ApiError} 400 for an invalid time.
+ * Reads a start time or an end time of a calendar event from the request. The function converts a time with a UTC
+ * offset to the local time of `zone`. @throws {ApiError} 400 for an invalid time.
  */
 function momentOf(
   field: string,

@@ -42,7 +42,7 @@ const AttendeeSchema = t.Composite([
   t.Object({ state: oneOf(ATTENDEE_STATES), role: oneOf(ROLES) }),
 ])
 
-/** Lists the states that an invite can have at the time of an API call. */
+/** Lists the states that a calendar invitation can have when the API returns it. */
 const INVITE_STATES = ['current', 'outdated', 'cancelled', 'proposal', 'answer'] as const
 type InviteState = (typeof INVITE_STATES)[number]
 
@@ -51,7 +51,7 @@ export const AnswerSchema = oneOf(
   'The project itself gave this answer.',
 )
 
-/** Describes the event fields that both an invite and an entry of the calendar have. */
+/** Describes the event fields that both a calendar invitation and an entry of the calendar have. */
 export const EventFields = {
   uid: t.String(),
   recurrenceId: Nullable(

@@ -323,7 +323,7 @@ export const toWhole = (message: Message, answers: Answers) => ({
 
 /**
  * Returns a message with all its fields, as `get-message` and `wait` return it. An API key without the scope
- * `mail:codes` gets no codes and no links.
+ * `mail:codes` gets no one-time codes and no links.
  */
 export function toSingle(
   message: SingleMessage,
