@@ -8,8 +8,8 @@ export function platformActor(request: Request, projectId: string): Actor {
 }
 
 /**
- * Returns a function that checks the key or the session of a request once more. A decision runs it in its transaction,
- * because the transaction may have waited for a lock since the first check.
+ * Returns a function that checks the key or the session of a request once more. An owner's decision runs this function
+ * in the transaction of the decision, because the transaction may have waited for a lock since the first check.
  */
 export const stillAdmitted = (request: Request) => async (): Promise<void> => {
   await stateOf(request).admitAgain?.()

@@ -116,7 +116,7 @@ export class Http {
     const needsNewConnection =
       method === 'DELETE' || asksForSecret(body) || inputOfRepeat !== undefined
     const init = needsNewConnection ? { keepalive: false } : undefined
-    // Tells whether an earlier attempt may have reached the service although its response was lost.
+    // Tells whether an earlier attempt of the call may have reached the service although its response was lost.
     let mayBeDone = false
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt >= this.#retries

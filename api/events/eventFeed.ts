@@ -235,7 +235,7 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
       throw error
     })
   }
-  // Another reader may fetch newer events during the query below, and then raises `channel.head`.
+  // Another event reader may fetch newer events during the query below, and then `channel.head` is higher.
   const { head } = channel
   if (reader.position >= head) return []
   const isAhead = ({ seq }: StoredEvent) => seq > reader.position

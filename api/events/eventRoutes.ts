@@ -132,7 +132,7 @@ function readLastEventId(text: string | null | undefined): EventPosition | null 
   return position
 }
 
-/** Returns the `data` field of an event. */
+/** Returns the value of the `data` field with which an event stream sends an event. */
 const eventBody = ({ type, data, createdAt }: StoredEvent) => ({
   type,
   createdAt: createdAt.toISOString(),

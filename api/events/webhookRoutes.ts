@@ -247,8 +247,8 @@ async function findTarget({ pool }: Services, request: Request, id: string) {
 }
 
 /**
- * Returns the reason why a webhook that the request may change did not change. Another request has deleted the webhook,
- * or has added an event for which the API key lacks the scope.
+ * Returns the error for a request that could not change a webhook after all. Meanwhile another request has deleted the
+ * webhook, or has added an event for which the API key lacks the scope.
  */
 const reasonOf = (services: Services, request: Request, id: string): Promise<unknown> =>
   findTarget(services, request, id).then(missing, (error: unknown) => error)

@@ -264,7 +264,7 @@ export async function countFailedSignIn(
 
 /**
  * Counts a request that a person sends to the console. All sessions of the person share the count.
- * @throws {ApiError} 429 if the person exceeds the limit.
+ * @throws {ApiError} 429 if the person exceeds this rate limit.
  */
 export async function countConsoleRequest(
   { gatePool, config }: Services,

@@ -66,9 +66,9 @@ export function messages(http: Http) {
     const knownMs = lastMs
     /**
      * Makes the query of a retry. Its time `after` begins so early that the retry also finds a message that arrived
-     * while the connection was lost. It begins after the last message that an earlier wait has returned, so that a later
-     * wait does not return it again. A message that a concurrent wait returns does not count, because this wait may look
-     * for an earlier message.
+     * while the connection was lost. It begins after the last message that an earlier wait has returned, so that a
+     * later wait does not return it again. A message that a concurrent wait returns does not count, because the
+     * repeated query may look for an earlier message.
      */
     const ofRepeat = () => {
       const sinceMs = Math.max(startMs - (http.clockAheadMs ?? 0), knownMs)

@@ -15,7 +15,7 @@ const OFFER_MAX_MS = 60_000
 
 type Stored = { challenge: Challenge; untilMs: number }
 
-/** Holds the last offers of each client. When there are too many, the oldest stored offer is dropped. */
+/** Holds the last payment offers of each API client. When there are too many, the oldest stored offer is dropped. */
 const offers = new WeakMap<Purser, Map<string, Stored>>()
 
 /**

@@ -5,8 +5,9 @@
  */
 
 /**
- * Sets the maximum number of keys in memory. The paywall remembers the results of equally many paid requests. One key
- * with the hash of its request takes less than 200 bytes, and all keys together take less than 2 MB.
+ * Sets the maximum number of idempotency keys in memory. It equals the number of paid requests whose results the
+ * paywall remembers. One key with the hash of its request takes less than 200 bytes, and all keys together take less
+ * than 2 MB.
  */
 const KEYS_MAX = 10_000
 
@@ -14,7 +15,7 @@ const KEYS_MAX = 10_000
 export class OpenKeys {
   readonly #keys = new Map<string, string>()
 
-  /** Returns the key of a paid request, and tells whether this call is the first to return it. */
+  /** Returns the idempotency key of a paid request, and tells whether this call is the first to return it. */
   take(request: string): { idempotencyKey: string; isNew: boolean } {
     const known = this.#keys.get(request)
     if (known !== undefined) {

@@ -66,7 +66,7 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
           room -= own.length
           element.setAttribute('src', own)
         } else if (source.kind !== 'data') {
-          // A removal leaves a second attribute of the same name, which the browser would then use.
+          // The loop removes every attribute of this name, because the browser would otherwise use a second one.
           while (element.hasAttribute('src')) element.removeAttribute('src')
         }
       },

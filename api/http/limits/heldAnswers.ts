@@ -104,8 +104,9 @@ export class HeldAnswers {
   }
 
   /**
-   * Makes a change whose response may be large, such as a whole thread. Only a few such changes of a project run at the
-   * same time. @throws {ApiError} 503 before the change if the clients of the project leave too many responses unread.
+   * Runs a request that changes data and whose response may be large, such as a whole thread. Only a few such requests
+   * of a project run at the same time. @throws {ApiError} 503 before the change if the clients of the project leave too
+   * many responses unread.
    */
   async change<Result>(projectId: string, make: () => Promise<Result>): Promise<Result> {
     const leave = await this.#largeChanges.enter(projectId)

@@ -46,8 +46,8 @@ export class LoopTime {
   }
 
   /**
-   * Refuses a read before its work begins, if its route can be costly and the project has used up its time. @throws
-   * {ApiError} 429 with the time until the project may read again.
+   * Refuses a read before its work begins, if its route can be costly and the project has used up its time of the event
+   * loop. @throws {ApiError} 429 with the time until the project may read again.
    */
   admit({ sharer, route }: Reader): void {
     const delayMs = this.#costly.has(route) ? this.#budget.delayMs(sharer) : 0

@@ -13,7 +13,8 @@ import {
   SendBody,
 } from '../outbound/sendInput.ts'
 
-// A draft has no event, because the service records a calendar event only when it accepts the event's mail.
+// A draft has no calendar event, because the service records a calendar event only when it accepts the mail about the
+// event.
 const { to: _to, event: _event, ...optional } = SendBody.properties
 
 /**

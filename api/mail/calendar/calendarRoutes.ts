@@ -199,7 +199,7 @@ function toEvent({
 }: CalendarItem) {
   const { zone } = invite.start
   const states = new Map(answers.map(({ address, state }) => [address, state]))
-  // If the time zone has no IANA name, the local start time contains the offset from UTC.
+  // If the time zone has no IANA name, the local start time of the calendar event contains the offset from UTC.
   const offsetMs =
     invite.allDay || invite.end.zone !== null ? 0 : Date.parse(`${local}Z`) - startsAt.getTime()
   const endLocal = localOf(endsAt.getTime() + offsetMs, invite.end.zone)

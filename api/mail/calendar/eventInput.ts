@@ -174,7 +174,7 @@ export async function invitationOf(
   }
 }
 
-/** Makes the 413 error for a project with too many coming events whose messages are deleted. */
+/** Makes the 413 error for a project with too many coming calendar events whose messages are deleted. */
 export function calendarFull(): ApiError {
   const message = `The calendar holds ${COMING_MAX} coming events without a message: cancel or decline some`
   return new ApiError(413, 'quota_exceeded', message)

@@ -181,8 +181,8 @@ async function invitesOf(
 }
 
 /**
- * Returns a message with the data that the caller may see. If it holds a code or a sensitive link, the service first
- * writes an audit log entry.
+ * Returns a message with the data that the caller may see. If the message holds a one-time code or a sensitive link,
+ * the service first writes an audit log entry.
  */
 export async function answerSingle(
   { pool, config }: Pick<Services, 'pool' | 'config'>,

@@ -141,8 +141,8 @@ export async function waitForMessage(
       const message = there && (await findMessage(pool, projectId, there.messageId))
       if (message !== null) return await answerSingle(services, caller, message)
     }
-    // The code remembers a message that did not match. Otherwise it would read the whole message again for each of its
-    // events, and a message may have up to 1,000 events in a row.
+    // The code remembers a message that did not match the filters. Otherwise it would read the whole message again for
+    // each of the message's events, and a message may have up to 1,000 events in a row.
     let unfitting: string | null = null
     for (;;) {
       const arrived = await reader.next(deadlineMs)
