@@ -203,8 +203,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         : await read(request, limit)
       bodies.complete(state)
       if (performance.now() - startedMs > LATE_BODY_MS) {
-        // The hook turns each error into an ApiError, because Elysia would report any other error as a fault of the
-        // request body.
+        // The error hook of Elysia turns each error into an ApiError, because Elysia would report any other error as a
+        // fault of the request body.
         await state.admitAgain?.().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
           throw Object.assign(toApiError(error, state.requestId), { cause: error })

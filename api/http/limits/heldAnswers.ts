@@ -26,9 +26,9 @@ export const SMALL_BYTES = 256 * 1024
 const PIECE_BYTES = 64 * 1024
 const RETRY_S = 2
 /**
- * Sets how many changes with a large response may run at once: `total` in all projects, and `perSharer` in one project.
- * A change counts against the memory limit only when its response is ready, so too many changes at once would exceed
- * the limit.
+ * Sets how many requests that change data and have a large response may run at once: `total` in all projects, and
+ * `perSharer` in one project. Such a request counts against the memory limit only when its response is ready, so too
+ * many at once would exceed the limit.
  */
 const LARGE_CHANGES = { total: 16, perSharer: 4 }
 

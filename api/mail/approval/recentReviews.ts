@@ -16,7 +16,7 @@ export class RecentReviews {
   readonly #kept = new Map<string, { review: Review; chars: number }>()
   #chars = 0
 
-  /** Returns the cached review with this key, or makes and caches it. */
+  /** Returns the cached review of a held mail under this key, or makes and caches the review. */
   async of(key: string, make: () => Promise<Review | null>): Promise<Review | null> {
     const kept = this.#kept.get(key)
     const review = kept?.review ?? (await make())

@@ -15,7 +15,10 @@ export const UntrustedMark = t.Object({
 /** Holds the marker on text of third parties. The marker tells the language model that the text is untrusted data. */
 export const UNTRUSTED = { untrusted: true, notice: NOTICE } as const
 
-/** Holds the marker on the response of a remote server or of a mail host. */
+/**
+ * Holds the marker which tells a language model that the response of a remote server or of a mail host is untrusted
+ * data.
+ */
 export const UNTRUSTED_SERVER = {
   untrusted: true,
   notice:
