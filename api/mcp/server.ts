@@ -62,7 +62,8 @@ function requireScope(caller: Caller, { scope }: Tool): void {
 }
 
 /**
- * Refuses a read before its work begins, if the tool or a batch can be costly and the project has used up its time.
+ * Refuses a read before its work begins, if the tool or a batch can be costly and the project has used up its time of
+ * the event loop.
  * @throws {ApiError} 429
  */
 function admitRead({ services, projectId, request }: Connection, { name }: Tool): void {
