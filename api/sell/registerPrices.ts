@@ -9,10 +9,10 @@ import type { Prices } from './prices.ts'
 const CALL_MAX_MS = 150_000
 
 /**
- * Registers the paths of the prices as endpoints. The function always registers the first path, because the response
- * names the network of the service. Endpoints that are verified with their present price on this network stay
- * unchanged. Therefore a restart does not use up the rate limit of a minute, and the service need not check each path
- * again.
+ * Registers each path that has a price as an endpoint. The function always registers the first path, because the
+ * response names the network of the service. Endpoints that are verified with their present price on this network stay
+ * unchanged. Therefore a restart does not use up the requests that the rate limit allows in a minute, and the service
+ * need not check each path again.
  * @throws {PurserError} if a call fails.
  */
 export async function registerPrices(

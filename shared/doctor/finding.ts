@@ -27,7 +27,7 @@ export type Finding = {
   area: Area
   /** Names the checked part or setting of the service. */
   check: string
-  /** States the result of the check in one sentence, without a secret. */
+  /** States in one sentence what the check of the service found, without a secret. */
   found: string
   verdict: Verdict
   /**

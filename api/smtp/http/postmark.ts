@@ -42,7 +42,8 @@ export function createPostmark() {
     let release = () => {}
     try {
       const size = await storeBody(request.body, held)
-      // A request waits for its turn only after its body has arrived. Otherwise a slow request would delay all others.
+      // A request with a large mail waits for the other large mails only after its own body has arrived. Otherwise a
+      // slow request would delay all others.
       if (size > SMALL_BYTES) release = await enterLargeMail(large, keyId)
       const json = (await held.bytes()).toString('utf8')
       await held.discard()

@@ -74,8 +74,8 @@ export class Mover {
         if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS
       } catch (error) {
-        // The mover does not log that the object store is unreachable, because the client of the object store logs this
-        // itself.
+        // The mover (which moves mail from the spool to PostgreSQL) does not log that the object store is unreachable,
+        // because the client of the object store logs this itself.
         if (!(error instanceof BlobsAwayError)) {
           this.#log.warn({ err: error }, 'spool not moved; will retry')
         }

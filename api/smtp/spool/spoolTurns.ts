@@ -75,7 +75,7 @@ export class SpoolTurns {
     }
   }
 
-  /** Removes mails from the queues of waiting mails that are no longer in the spool. */
+  /** Removes the given mails from the queues, because they are no longer in the spool. */
   moved(ids: readonly number[]): void {
     const gone = new Set(ids)
     for (const key of new Set(ids.map((id) => this.#keys.get(id)!))) {
@@ -131,9 +131,9 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // While the mover chooses a batch, the load of a queue can only grow. Therefore all mails of a batch of `count`
-    // mails come from the `count` queues with the least load, and the code looks at no other queue. The large mails of
-    // a flood then do not delay the mail of a sender with little load.
+    // While the mover (which moves mail to PostgreSQL) chooses a batch, the load of a queue can only grow. Therefore
+    // all mails of a batch of `count` mails come from the `count` queues with the least load, and the code looks at no
+    // other queue. The large mails of a flood then do not delay the mail of a sender with little load.
     const costOfLine = this.#costs.asOfNow()
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: costOfLine(line.sharers), next: 0 }))

@@ -72,8 +72,8 @@ export const hasListing = (body: ListingBody): boolean =>
   Object.keys(LISTING_FIELDS).some((name) => body[name as keyof ListingBody] !== undefined)
 
 /**
- * Reads the request fields that tell how buyers call an endpoint and how the public list shows it. These fields and the
- * stored fields must together fit into one payment challenge.
+ * Reads the request fields that tell how buyers call an endpoint and how the public list of paid resources shows it.
+ * These fields and the stored fields must together fit into one payment challenge.
  * @throws {ApiError} 400 for invalid fields, or for fields that do not fit into a payment challenge.
  */
 export function readListing(

@@ -132,8 +132,8 @@ export async function grant(
     result: JSON.stringify(answer),
   })
   if (taken) return answer
-  // Somebody else has taken the grant. If it was another redeem call with the same idempotency key, the function
-  // returns the grant of that call.
+  // Another call has taken the grant (the right to serve the resource). If this was a redeem call with the same
+  // idempotency key, the function returns its grant.
   return key === null ? null : await findGrant(services, key)
 }
 

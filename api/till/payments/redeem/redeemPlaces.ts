@@ -37,11 +37,11 @@ export type RedeemPlaces = {
    * this if earlier calls held all places when it began.
    */
   take(): Promise<void>
-  /** Counts a call for a payment that already exists. */
+  /** Counts a redeem call for a payment that already exists. */
   repeat(paymentId: string): Promise<void>
   /**
-   * Counts a call whose signature only the chain can check. The call does not count in the limit of new payments,
-   * because anyone can make such a signature and could use up the limit.
+   * Counts a redeem call whose signature only the chain can check. The call does not count in the limit of new
+   * payments, because anyone can make such a signature and could use up the limit.
    */
   check(): Promise<void>
 }

@@ -138,8 +138,8 @@ export function claimOf(
 
 /**
  * Finds the stored payment that belongs to a payment header and a sale, if this payment can still get its grant (the
- * response `ok: true`). The caller need not check its authorization again, because the chain no longer accepts it and
- * the daily limit already counts it.
+ * response `ok: true`). The caller need not check the payment's authorization again, because the chain no longer
+ * accepts it and the daily limit already counts it.
  */
 export async function findGrantable(
   pool: Services['pool'],
