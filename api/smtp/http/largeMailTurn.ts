@@ -2,12 +2,15 @@ import { type FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 import { SmtpReply } from '../acceptance.ts'
 
 /**
- * Sets how many milliseconds a request with a large mail waits for its turn. After a 503, the mail service sends the
- * mail again.
+ * Sets how many milliseconds a request with a large mail waits for other large mails. After a 503, the mail service
+ * sends the mail again.
  */
 const TURN_MAX_MS = 30_000
 
-/** Waits for the turn of a large mail. @throws {SmtpReply} if the wait takes too long. */
+/**
+ * Waits until the service may read a large mail, because large mails take turns. @throws {SmtpReply} if the wait takes
+ * too long.
+ */
 export async function enterLargeMail(turns: FairTurns, sharer: string): Promise<() => void> {
   try {
     return await turns.enter(sharer, TURN_MAX_MS)

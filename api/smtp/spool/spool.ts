@@ -123,7 +123,7 @@ export class Spool {
     for (const [size, condition] of Object.entries(WHERE)) {
       this.#db.run(`create index if not exists mails_${size}_senders
         on mails (id, length(bytes), remote_ip, inboxes, provider) where ${condition}`)
-      // Earlier releases created an index without the column `provider`, which the index above replaces.
+      // Earlier releases created an index without the column `provider`, and the new index replaces it.
       this.#db.run(`drop index if exists mails_${size}_arrivals`)
     }
     this.addresses = new SpoolAddresses(this.#db)

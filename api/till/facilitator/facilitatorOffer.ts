@@ -49,8 +49,8 @@ export async function readFacilitatorOffer(
   decoded: DecodedPayment,
   requirements: unknown,
 ): Promise<FacilitatorOffer> {
-  // The x402 version decides the form of a payment requirement. Therefore the service cannot read it if the version is
-  // unknown.
+  // The x402 version decides the form of a payment requirement. Therefore the service cannot read a requirement whose
+  // version is unknown.
   if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
     return { ok: false, reason: decoded.reason }
   }

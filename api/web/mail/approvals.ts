@@ -243,7 +243,8 @@ const edit = (message: Letter, { path, sha256 }: Seen): void =>
     ],
     act: async (form) => {
       const given = { subject: form.get('subject'), text: form.get('text') }
-      // The comparison changes each line end of the mail to a line feed, as the HTML text area does.
+      // To find out whether the person has changed the text, the code changes each line end of the mail to a line feed,
+      // as the HTML text area does.
       const shown = message.text.replace(/\r\n?/g, '\n')
       const body = {
         sha256,
