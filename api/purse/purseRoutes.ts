@@ -135,7 +135,8 @@ export const PaymentsQuery = t.Composite([
 
 /**
  * Returns one page of a project's payments, newest first.
- * @param party takes the turn of a list with filters. By default it is the project.
+ * @param party is the party for which a list with filters is read, because the parties take turns. By default it is the
+ *   project.
  */
 export async function listPayments(
   services: Pick<Services, 'pool' | 'searches'>,

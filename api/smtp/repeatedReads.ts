@@ -21,7 +21,7 @@ export class RepeatedReads {
     this.#failed = failed
   }
 
-  /** Runs a read after all earlier reads have succeeded. */
+  /** Runs a database read after all earlier reads have succeeded. */
   add(read: () => Promise<void>): void {
     this.#turn = this.#turn.then(() => this.#untilDone(read))
   }

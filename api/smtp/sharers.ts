@@ -11,7 +11,7 @@ const WIDE_FACTOR = 4
  */
 export type Sharer = {
   readonly name: string
-  /** Holds how many times the limit of an ordinary network or inbox applies here. */
+  /** Holds the factor by which the limits of this network or inbox exceed those of an ordinary one. */
   readonly factor: number
 }
 

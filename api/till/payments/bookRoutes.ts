@@ -172,8 +172,9 @@ async function exportBooks(
 }
 
 /**
- * Returns the end of the response's period. All entries before this end are committed, so a later response never
- * contains an earlier entry. If `to` is in the past, the function waits until all entries before `to` are committed.
+ * Returns the end of the period whose accounting entries the response may contain. All entries before this end are
+ * committed, so a later response never contains an earlier entry. If `to` is in the past, the function waits until all
+ * entries before `to` are committed.
  * @throws ApiError 503 if this takes too long.
  */
 async function bookEnd(pool: Pool, to: Date | undefined): Promise<Date> {

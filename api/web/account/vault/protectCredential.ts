@@ -10,8 +10,8 @@ export const READERS = {
 } as const
 
 /**
- * Maps each limit on the use of a credential to its label at the console. The pattern `between` matches the text between
- * two entries. A path and a place may have a comma, so only blanks stand between these.
+ * Maps each limit on the use of a credential to its label at the console. The pattern `between` matches the text
+ * between two entries. Some entries, such as paths, may contain a comma, so only blanks separate these.
  */
 export const BOUND_FIELDS = [
   {
