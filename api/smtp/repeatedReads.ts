@@ -15,7 +15,7 @@ export class RepeatedReads {
   #stopping = false
   #turn: Promise<void> = Promise.resolve()
 
-  /** @param failed is the text of the log line about a read that failed. */
+  /** @param failed is the text of the log line about a database read that failed. */
   constructor(log: Pick<Logger, 'warn'>, failed: string) {
     this.#log = log
     this.#failed = failed
@@ -37,7 +37,7 @@ export class RepeatedReads {
     }
   }
 
-  /** Waits for the running read, and drops all later reads. */
+  /** Waits for the running database read, and drops all later reads. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.#pause.wake()

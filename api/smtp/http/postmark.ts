@@ -16,7 +16,7 @@ import type { ArrivingRequest, HandedMail, HandedReports } from './takeMail.ts'
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
 /** Limits how many large requests of one inbound key wait, because each of them keeps a connection and disk space. */
 const WAITING_MAX = 10
-/** Sets the size in bytes up to which a request does not wait for its turn. */
+/** Sets the size in bytes up to which a request with mail does not wait for other requests. */
 const SMALL_BYTES = 1024 * 1024
 
 /**

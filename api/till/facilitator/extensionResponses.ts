@@ -28,11 +28,11 @@ type Response =
 
 /**
  * Tells how the service handled the bazaar declarations (an x402 extension) in a payment. The payer only repeats the
- * seller's declarations, so the service does not store them. If they differ from the public list, a worker reads the
- * seller's own 402 response.
+ * seller's declarations, so the service does not store them. If they differ from those in the public list of paid
+ * resources, a worker reads the seller's own 402 response.
  *
  * @returns the header that reports how the service handled the declarations, or `null` if the payment contains no
- * bazaar declaration.
+ *   bazaar declaration.
  */
 export async function extensionResponses(
   { pool }: Services,
