@@ -12,7 +12,7 @@ export type SmtpMetrics = {
    * cannot create new labels.
    */
   refused(reply: string): void
-  /** Reads the present number of connections and the present number of spooled mails. */
+  /** Reads the present number of SMTP connections and the present number of spooled mails. */
   look(): void
 }
 

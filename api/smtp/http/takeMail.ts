@@ -140,7 +140,10 @@ export async function takeMail(
 const partKey = ({ sourceKey }: HandedMail, inboxes: Iterable<string>): string =>
   requestId(sourceKey, [...inboxes].sort().join(' '))
 
-/** Counts the connection for the inboxes of a mail. An inbox that has too many connections gets the mail later. */
+/**
+ * Counts the connection against the limits of the inboxes that receive a mail. An inbox that has too many connections
+ * gets the mail later.
+ */
 function withRoom(
   { limits }: HttpParts,
   connection: OpenConnection,

@@ -28,7 +28,10 @@ const Part = (description: string) =>
     error: 'be an object or null',
   })
 
-/** Describes the request fields that tell how buyers call an endpoint and how the public list shows the endpoint. */
+/**
+ * Describes the request fields that tell how buyers call an endpoint and how the public list of paid resources shows
+ * the endpoint.
+ */
 export const LISTING_FIELDS = {
   serviceName: OrNull(Word, {
     description: 'Lists show your service under this name.',
