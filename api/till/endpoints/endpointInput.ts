@@ -156,8 +156,8 @@ export const ENDPOINT_FIELDS = {
 const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
 /**
- * Reads the fields of a changed endpoint, except those for the public list. The result lacks the fields that the
- * request body lacks.
+ * Reads the fields of a changed endpoint, except those for the public list of paid resources. The result lacks the
+ * fields that the request body lacks.
  * @throws {ApiError} 400 with the name of the invalid field.
  */
 export async function readChange(
