@@ -83,7 +83,7 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
     platformKey: platformKey ?? generateKey('platform'),
     projectKey: projectKey ?? generateKey('project'),
   }
-  // Without fsync, a power failure could empty the file although the database has the keys.
+  // Without fsync, a power failure could empty the file with the first API keys although the database has these keys.
   writeFileSync(`${file}.new`, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600, flush: true })
   renameSync(`${file}.new`, file)
   return keys

@@ -22,9 +22,9 @@ export type OAuthRequest = {
 /** Sets the maximum number of minutes in which an owner must decide on a consent page. */
 const REQUEST_MINUTES = 10
 /**
- * Sets the number of minutes for which an open request is safe from replacement by a request of another network in a
- * full table. An attacker with 1,112 networks can fill the table. Such an attacker can shorten the time for a decision
- * to this number of minutes, but can block nobody.
+ * Sets the number of minutes for which an open request for consent is safe from replacement by a request of another
+ * network in a full table. An attacker with 1,112 networks can fill the table. Such an attacker can shorten the time
+ * for a decision to this number of minutes, but can block nobody.
  */
 const PROTECTED_MINUTES = 3
 const CODE_SECONDS = 60

@@ -7,8 +7,8 @@ import { replaceable } from '../replaceable.ts'
 const PASSKEYS_MAX = 20
 const CHALLENGE_MINUTES = 5
 /**
- * Sets the maximum number of stored challenges, including expired ones that the next cleaning deletes. The number is
- * limited, because anybody can ask for any number of challenges.
+ * Sets the maximum number of stored passkey challenges, including expired ones that the next cleaning deletes. The
+ * number is limited, because anybody can ask for any number of challenges.
  */
 const CHALLENGES_MAX = 20_000
 /**
