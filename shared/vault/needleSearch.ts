@@ -24,8 +24,8 @@ export class NeedleSearch {
    */
   readonly #fallback: Int32Array
   /**
-   * Maps each tree node to the length of the longest needle that ends at the node. The value 0 means that no needle
-   * ends at the node.
+   * Maps each node of the search tree to the length of the longest needle that ends at the node. The value 0 means that
+   * no needle ends at the node.
    */
   readonly #longest: Int32Array
 
@@ -128,7 +128,7 @@ function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array
 }
 
 /**
- * Returns all tree nodes except the root, in the order of their depth in the tree. One pass finds the depths of all
+ * Returns all nodes of the search tree except the root, in the order of their depth. One pass finds the depths of all
  * tree nodes, because a parent always has a lower number than its child.
  */
 function byDepth(parent: Int32Array, count: number): Int32Array {
@@ -164,7 +164,10 @@ class Edges {
     this.#shift = 32 - bits
   }
 
-  /** Returns the child of a tree node for the next byte. The result 0 means that the node has no such child. */
+  /**
+   * Returns the child of a node of the search tree for the next byte. The result 0 means that the node has no such
+   * child.
+   */
   get(node: number, byte: number): number {
     return this.#targets[this.#place(node * BYTES + byte + 1)]!
   }

@@ -315,7 +315,8 @@ function holderOf(pid: number, cluster: string): 'server' | 'stranger' | 'unknow
     if (folder === null) {
       return /postgres/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ? 'server' : 'unknown'
     }
-    // The comparison uses the inode of the folder, because the path can change while a process works in the folder.
+    // The code compares the working directory by its inode, because the path can change while a process works in the
+    // folder.
     const own = statSync(cluster)
     return folder.dev === own.dev && folder.ino === own.ino ? 'server' : 'stranger'
   } catch {

@@ -48,7 +48,7 @@ type KeyTable = {
    * order of the primary key.
    */
   key: Record<string, 'bigint' | 'int' | 'text'>
-  /** Lists further columns of the table that the function `tell` reads. */
+  /** Lists those columns outside the primary key of the table that the function `tell` reads. */
   columns: string
   join?: string
   tell(row: Row): { label: string; context: SecretContext }

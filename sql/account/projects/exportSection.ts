@@ -1,9 +1,12 @@
 /** Describes which rows and columns a section of a project's export contains. */
 
-/** Maps SQL expressions to their SQL types. Together, the values of the expressions identify one row of a section. */
+/**
+ * Maps SQL expressions to their SQL types. Together, the values of the expressions identify one row of a section of the
+ * export.
+ */
 export type Order = Readonly<Record<string, 'timestamptz' | 'bigint' | 'bytea' | 'text'>>
 
-/** Orders the rows of a section by a time, and rows of the same time by their row number. */
+/** Orders the rows of a section of the export by a time, and rows of the same time by their row number. */
 export const byAge = (column: string): Order => ({
   [`x.${column}`]: 'timestamptz',
   'x.row': 'bigint',
