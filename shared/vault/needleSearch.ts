@@ -19,8 +19,8 @@ const BYTES = 256
 export class NeedleSearch {
   readonly #edges: Edges
   /**
-   * Maps each tree node to its fallback node. This node stands for the longest proper suffix of the node's text that is
-   * also the start of a needle (a byte string to find).
+   * Maps each node of the search tree to its fallback node. This node stands for the longest proper suffix of the
+   * node's text that is also the start of a needle (a byte string to find).
    */
   readonly #fallback: Int32Array
   /**
@@ -106,8 +106,9 @@ function growTree(needles: readonly string[], nodesMax: number): Tree {
 }
 
 /**
- * Links each tree node to the node of its longest suffix. The function handles nodes of shorter texts before nodes of
- * longer texts. Each node also takes over the needle (byte string to find) that ends at its suffix node.
+ * Links each node of the search tree to the node of its longest suffix. The function handles nodes of shorter texts
+ * before nodes of longer texts. Each node also takes over the needle (byte string to find) that ends at its suffix
+ * node.
  */
 function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array {
   const fallback = new Int32Array(count)

@@ -29,8 +29,8 @@ export const STALE_OAUTH: readonly ((db: Queryable) => Promise<void>)[] = [
     deleteInBatches(
       db,
       'oauth_grants',
-      // This step skips a grant that still has tokens. Otherwise one statement could delete too many tokens together
-      // with the grant. The previous step deletes the tokens.
+      // This step of the housekeeping skips an OAuth grant that still has tokens. Otherwise one statement could delete
+      // too many tokens together with the grant. The previous step deletes the tokens.
       `${endedBefore('30 days')} and not exists (select from oauth_tokens where grant_id = oauth_grants.id)`,
     ),
   (db) =>

@@ -221,7 +221,8 @@ export async function removePerson(
     await db.query(`lock table people in share row exclusive mode`)
     const { rowCount } = await db.query('delete from people where id = $1', [id])
     if (rowCount !== 1) return false
-    // The deletion has waited for a consent of the person that was under way, so this statement sees its grant.
+    // The deletion has waited for a concurrent transaction in which the person consents to an OAuth client. Therefore
+    // this statement sees the new OAuth grant.
     const { rows: grants } = await db.query<EndedGrant>(
       `update oauth_grants set revoked_at = clock_timestamp()
        where person_id = $1 and revoked_at is null and expires_at > clock_timestamp()

@@ -100,7 +100,7 @@ export const MAIL_SECTIONS: readonly Section[] = [
     kind: 'event',
     from: 'calendar_events x',
     order: { 'x.uid_hash': 'bytea', 'x.organizer': 'text', 'x.instance': 'timestamptz' },
-    // A page holds only 50 events, because an event can have 100 KB of text and attendees.
+    // A page holds only 50 calendar events, because a calendar event can have 100 KB of text and attendees.
     page: 50,
     fields: {
       invite: 'x.invite',
