@@ -129,8 +129,8 @@ export function checkUseRequest(
 /** Returns the host and the normalised path of a URL whose placeholders stay as `{{field}}`. */
 function normalTarget(url: string): { host: string; path: string } {
   const fields: string[] = []
-  // The marker is random, so that no text of the caller can stand for a placeholder.
-  // The marker begins with no hexadecimal digit, so that a `%` before it begins no percent-encoding.
+  // The marker that replaces each placeholder is random, so that no text of the caller can imitate it. The marker
+  // begins with no hexadecimal digit, so that a `%` before it begins no percent-encoding.
   const marker = `z${randomUUID()}`
   const marked = url.replaceAll(
     PLACEHOLDER,

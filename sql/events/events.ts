@@ -47,7 +47,8 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
         on conflict (project_id) do update set last_seq = s.last_seq + excluded.last_seq
         returning project_id, last_seq
       ), moment as materialized (
-        -- The row of each stream comes after the lock of the stream, so the latest time comes after all locks.
+        -- The statement reads a clock for each event stream after it has locked the stream, so the latest of these
+        -- times comes after all locks.
         select max(clock_timestamp())::timestamptz(3) as created_at from streams
       ), stored as (
         insert into events (project_id, seq, type, data, created_at)
@@ -188,7 +189,10 @@ export async function listEvents(
 
 /** Describes the oldest and the newest event of a project's event stream. */
 export type StreamState = {
-  /** Holds the position of the newest event. The number 0 means that the project has no event yet. */
+  /**
+   * Holds the position of the newest event in the project's event stream. The number 0 means that the project has no
+   * event yet.
+   */
   newest: EventPosition
   /**
    * Holds the number of the oldest stored event. If no event of the project is stored, it is the number of the next

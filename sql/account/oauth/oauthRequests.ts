@@ -171,7 +171,7 @@ export async function decideRequest(
       )
       return { request, code: null }
     }
-    // A simultaneous change of the person waits for this lock, and then ends the new grant.
+    // A simultaneous change of the person waits for this lock, and then ends the new OAuth grant.
     await db.query('select from people where id = $1 for share', [by.personId])
     const grantId = newOAuthGrantId()
     const { rowCount } = await db.query(

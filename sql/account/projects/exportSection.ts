@@ -28,8 +28,8 @@ export type Section = {
   /** Maps each field of an exported row to an SQL expression. */
   fields: Readonly<Record<string, string>>
   /**
-   * Holds an additional SQL condition for the rows of the section, which starts with `and`. The condition may name the
-   * parameters of the order, which begin with $2.
+   * Holds an additional SQL condition for the rows of the export's section, which starts with `and`. The condition may
+   * name the parameters of the order, which begin with $2.
    */
   condition?: string
   /** Holds the maximum number of rows that one query reads from a section of the export. */

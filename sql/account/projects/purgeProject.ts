@@ -134,7 +134,7 @@ export async function requeueLostPurges(pool: Pool): Promise<number> {
   return rows.length
 }
 
-/** Queues the purge of a deleted project, for now or for the given time. */
+/** Queues the purge (data deletion) of a deleted project, for now or for the given time. */
 export const queuePurge = (db: Queryable, projectId: string, runAt?: Date): Promise<void> =>
   addJob(db, {
     ...{ task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` },
