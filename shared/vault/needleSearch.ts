@@ -38,8 +38,8 @@ export class NeedleSearch {
   }
 
   /**
-   * Returns the ranges of a text that needles cover, in order. The function joins overlapping or touching ranges into
-   * one range.
+   * Returns the ranges of a text that needles (byte strings to find) cover, in order. The function joins overlapping or
+   * touching ranges into one range.
    */
   find(text: string): Range[] {
     const found: Range[] = []
@@ -80,7 +80,10 @@ type Tree = {
   count: number
 }
 
-/** Builds a tree of all needles. Each edge of the tree is one byte, and node 0 is the root. */
+/**
+ * Builds the search tree of all needles (byte strings to find). Each edge of the tree is one byte, and node 0 is the
+ * root.
+ */
 function growTree(needles: readonly string[], nodesMax: number): Tree {
   const edges = new Edges(nodesMax)
   const longest = new Int32Array(nodesMax)

@@ -28,8 +28,8 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
        order by idle_since limit ${BATCH} for update skip locked`,
       [idleS],
     )
-    // The check is a separate SQL statement after the locks, because only such a statement sees every reference to the
-    // objects that was committed before the locks.
+    // The check whether a message names an object is a separate SQL statement after the locks, because only such a
+    // statement sees every reference to the objects that was committed before the locks.
     await db.query(
       `with idle as (select unnest($1::bytea[]) as hash), named as (
          update blobs b set idle_since = null from idle where b.hash = idle.hash and (

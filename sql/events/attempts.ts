@@ -46,7 +46,8 @@ const RECORD_ATTEMPTS = `
   ), locked as materialized (
     select id, attempt, attempts_before, status, error from webhook_deliveries where id = any ($1) order by id for update
   ), accepted as materialized (
-    -- The column error is set only if the service itself aborted the delivery, for example with its webhook.
+    -- The column error is set only if the service itself aborted the delivery, for example because its webhook was
+    -- deleted.
     select distinct on (i.id) i.*, l.attempt + 1 as number
     from input i join locked l on l.id = i.id
     where l.attempt = i.n - 1 and l.status = 'pending'

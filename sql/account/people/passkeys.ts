@@ -12,9 +12,9 @@ const CHALLENGE_MINUTES = 5
  */
 const CHALLENGES_MAX = 20_000
 /**
- * Sets the number of minutes for which a challenge is safe from replacement by a challenge of another network, while no
- * network has many challenges. Therefore an attacker with many networks can shorten the time for a sign-in, but can
- * block nobody.
+ * Sets the number of minutes for which a passkey challenge is safe from replacement by a challenge of another network,
+ * while no network has many challenges. Therefore an attacker with many networks can shorten the time for a sign-in,
+ * but can block nobody.
  */
 const PROTECTED_MINUTES = 2
 

@@ -121,8 +121,8 @@ export const MAIL_SECTIONS: readonly Section[] = [
       'a.instance': 'timestamptz',
       'a.address': 'text',
     },
-    // The condition names columns of only one table, so that PostgreSQL finds the first event of a page by an index. An
-    // index cannot give rows in the order of columns of two tables.
+    // The condition names columns of only one table, so that PostgreSQL finds the first calendar event of a page by an
+    // index. An index cannot give rows in the order of columns of two tables.
     condition:
       'and (x.uid_hash, x.organizer, x.instance) >= ($2::bytea, $3::text, $4::timestamptz)',
     fields: {

@@ -39,7 +39,7 @@ const after = (order: Order): string =>
     .map((type, place) => `$${place + 2}::${type}`)
     .join(', ')})`
 
-/** Writes the SQL expression for the position of a row in the order of its section. */
+/** Writes the SQL expression for the position of a row in the order of its section of the export. */
 const placeOf = (order: Order): string =>
   `array[${Object.keys(order)
     .map((expression) => `${expression}::text`)
