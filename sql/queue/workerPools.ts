@@ -127,7 +127,7 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
      )
      select id, graphile_pool_id from marked m
      where suspect_since < clock_timestamp() - interval '${GRACE}'
-       -- A worker pool that has registered again is alive, although the old row of the pool looks dead.
+       -- A worker pool that has registered again is alive, although its old row looks like the row of a dead pool.
        and not exists (
          select from marked alive
          where alive.graphile_pool_id = m.graphile_pool_id and alive.suspect_since is null)

@@ -5,8 +5,9 @@ import type { Queryable } from '../../db.ts'
 const BATCH = 250
 
 /**
- * Limits for how long the service keeps an event that is over, and whose message is deleted. Within these bounds the
- * retention of mail applies. A sender may send an old invitation again for some days, and it must stay outdated.
+ * Limits for how long the service keeps a calendar event that is over, and whose message is deleted. Within these
+ * bounds the retention of mail applies. A sender may send an old invitation again for some days, and it must stay
+ * outdated.
  */
 const KEPT = { least: "interval '7 days'", most: "interval '366 days'" }
 

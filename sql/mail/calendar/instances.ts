@@ -82,8 +82,8 @@ export async function placeInstances(db: Queryable, eventRows: readonly string[]
 }
 
 /**
- * Stores when events are over. An event that is not in the calendar is over at once. A series is over when the service
- * finds no further instance of it.
+ * Stores the times at which calendar events are over. An event that is not in the calendar is over at once. A series is
+ * over when the service finds no further instance of the series.
  */
 async function noteEnds(db: Queryable, eventRows: readonly string[]): Promise<void> {
   const isSeries = (series: string, instance: string) =>

@@ -85,8 +85,8 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // The function records the event `message.bounced` only if it marks a recipient. If an earlier unproven bounce has
-  // marked all of them, the event is already recorded.
+  // The function records the event `message.bounced` only if it marks a recipient as bounced. If an earlier unproven
+  // bounce has already marked all of them, the event is already recorded.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,

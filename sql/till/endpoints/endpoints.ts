@@ -230,7 +230,7 @@ export async function recordVerification(
   const { rows } = await db.query<{ checked_at: Date }>(
     `update seller_endpoints set
        verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp(),
-       -- A check that the seller has asked for since then stays queued.
+       -- A check that the seller has requested after the beginning of this check stays queued.
        check_queued_at = case when check_queued_at > $8 then check_queued_at end, check_started_at = null,
        challenge_versions = $5, challenge_pay_to = $6, seen_metadata = $7
      where id = $1 and url_pattern = $2 and ($8::timestamptz is null or check_started_at = $8)
