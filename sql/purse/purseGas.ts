@@ -15,8 +15,8 @@ export const GAS_OF_CALL = 80_000n
 export type GasLimit = { dailyGas: number | null } | 'exempt'
 
 /**
- * Adds the gas of calls to the count of their project for the present UTC day. The caller signs the calls in the same
- * database transaction, so that no crash leaves a call without its count.
+ * Adds the gas of purse calls to the gas count of their project for the present UTC day. The caller signs the calls in
+ * the same database transaction, so that no crash leaves a call without its count.
  */
 export async function countPurseGas(
   db: Queryable,

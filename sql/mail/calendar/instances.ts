@@ -103,7 +103,7 @@ async function noteEnds(db: Queryable, eventRows: readonly string[]): Promise<vo
       where row = any ($1::bigint[])`,
     values: [eventRows],
   })
-  // A series stays as long as its changed instances.
+  // The service keeps a calendar series at least as long as the changed instances of the series.
   await db.query({
     name: 'note-ends-of-series',
     text: `

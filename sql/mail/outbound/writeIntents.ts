@@ -134,7 +134,7 @@ const CHARGES = `
     insert into send_quotas as q (project_id, day, used, allowed)
     select project_id, (min(now) at time zone 'UTC')::date, sum(recipients), $5::int from placed
     where $5::int is not null group by project_id order by project_id
-    -- Another transaction may have begun the next day, while this transaction waited for the lock.
+    -- While this transaction waited for the lock, another one may have stored the quota of the next day.
     on conflict (project_id) do update set day = greatest(q.day, excluded.day), allowed = excluded.allowed,
       used = excluded.used + case when q.day >= excluded.day then q.used else 0 end
   )`
