@@ -2,9 +2,9 @@
 import type { Queryable } from '../db.ts'
 
 /**
- * Writes SQL that computes when the service sends a call again if the chain does not show it. The wait doubles with
- * each sending, from 30 seconds to 8 minutes, because a call that fails costs gas each time. For example, USDC refuses
- * a transfer to a blacklisted address.
+ * Writes SQL that computes when the service sends a purse's call again if the chain does not show it. The wait doubles
+ * with each sending, from 30 seconds to 8 minutes, because a call that fails costs gas each time. For example, USDC
+ * refuses a transfer to a blacklisted address.
  */
 const SEND_AGAIN = `make_interval(secs => 30 * power(2, least(greatest(calls_sent - 1, 0), 4)))`
 
@@ -42,7 +42,8 @@ export const callsInTurn = ({
       -- The random order gives each project the same chance if more projects than calls of one transaction wait.
       select row from due order by turn, sent_at nulls first, random() limit $2
     )
-    -- The outer query checks the conditions again, because another worker may have sent a chosen call since the choice.
+    -- The outer query checks the conditions again, because another worker may have sent a chosen call of a purse in the
+    -- meantime.
     select row from purchases
     where row in (select row from chosen) and ${isDue} for update skip locked`
 }

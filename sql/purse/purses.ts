@@ -187,7 +187,7 @@ export type PurseSigner = DigestSigner & {
   nonceOf(idempotencyKey: string): Hex
 }
 
-/** Separates the nonces from other values that are derived from the private key. */
+/** Holds the label that separates nonces from other values that are derived from the private key of a purse. */
 const NONCE_LABEL = 'purser/authorization-nonce '
 
 /**

@@ -42,7 +42,10 @@ export async function answerOf(db: Queryable, place: Place): Promise<InviteEffec
   return rowCount === 1 ? 'answered' : 'outdated'
 }
 
-/** Tells whether an answer is for the present start of an event. A series knows an instance only by its original start. */
+/**
+ * Tells whether an attendee's answer is for the present start of a calendar event. A series knows an instance only by
+ * its original start.
+ */
 const isSameStart = (event: Invite, answer: Invite): boolean =>
   event.start.at ===
   (event.recurrenceId === null ? (answer.recurrenceId ?? answer.start.at) : answer.start.at)
@@ -56,7 +59,7 @@ const isInvited = ({ attendees }: Invite, { address }: Attendee): boolean =>
  */
 const FORMER_MAX = ATTENDEES_MAX
 
-/** Deletes the oldest answers of attendees who are no longer invited to an event. */
+/** Deletes the oldest answers of attendees who are no longer invited to a calendar event. */
 export async function forgetFormerAnswers(
   db: Queryable,
   row: string,

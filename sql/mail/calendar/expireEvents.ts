@@ -18,13 +18,16 @@ const KEPT = { least: "interval '7 days'", most: "interval '366 days'" }
 export const overBefore = (mail: string): string =>
   `greatest(clock_timestamp() - ${KEPT.most}, least(clock_timestamp() - ${KEPT.least}, coalesce(${mail}, '-infinity')))`
 
-/** Writes an SQL condition for events of project $1 that have been over for long enough. */
+/**
+ * Writes an SQL condition for calendar events of project $1 that have been over for so long that the service may delete
+ * them.
+ */
 const IS_OVER = `over_at < now() - least(${KEPT.most}, greatest(${KEPT.least},
   coalesce(${lifetimeOf('mail', '$1')}, ${KEPT.most})))`
 
 /**
- * Deletes events of a project that are over, and whose messages are deleted. An event that the project organizes stays
- * known with its SEQUENCE as long as the calendar has the event.
+ * Deletes calendar events of a project that are over, and whose messages are deleted. An event that the project
+ * organizes stays known with its SEQUENCE as long as the calendar has the event.
  * @returns the number of deleted and checked events. 0 means that no such event is left now.
  */
 export async function expireEvents(db: Queryable, projectId: string): Promise<number> {

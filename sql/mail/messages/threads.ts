@@ -145,7 +145,7 @@ export async function updateThreadLabels(
   return transaction(pool, async (db) => {
     const thread = await findThread(db, change.projectId, change.threadId)
     if (thread === null) return false
-    // Other statements lock messages in the same order.
+    // Other statements also lock messages in this order, so that two transactions never deadlock.
     const batches = inBatches<{ row: string }>(db, {
       text: 'select row from messages where thread_row = $1 order by row',
       values: [thread.row],

@@ -23,7 +23,7 @@ export type LockedIntent = {
    * any other send policy, `isToUnknown` is false.
    */
   isToUnknown: boolean
-  /** Tells whether the change of the mail's event begins with the present state of the event. */
+  /** Tells whether the mail's change of a calendar event begins with the present state of the event. */
   isEventCurrent: boolean
 }
 

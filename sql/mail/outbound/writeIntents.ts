@@ -259,7 +259,7 @@ const recordOf = ({ n, intent, threadId, status, recipients, approvalHours }: Ad
   own_event: intent.ownEvent == null ? null : changeOf(intent.ownEvent),
 })
 
-/** Returns what the service needs to take the change of an event back. */
+/** Returns the data with which the service can take the change of a calendar event back. */
 const changeOf = ({ uid, sequence, before }: OwnEventChange): OwnEventChange => ({
   ...{ uid, sequence, before },
 })

@@ -259,8 +259,8 @@ export async function failPayment(
 ): Promise<void> {
   const { paymentId, stage, reason, detail, cannotPay = false } = failure
   await transaction(pool, async (db) => {
-    // A process that stores a transaction holds this lock. Therefore the next statement sees a transaction that another
-    // process has just stored.
+    // A process holds this lock while it stores a transaction of the payment. Therefore the next statement sees a
+    // transaction that another process has just stored.
     await db.query('select from payments where id = $1 for no key update', [paymentId])
     const { rows } = await db.query<EventRow>(
       `update payments p set state = 'failed', failure_stage = $2, failure_reason = $3, failure_detail = $4,
