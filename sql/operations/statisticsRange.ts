@@ -70,8 +70,8 @@ export async function readRange(
   const startOf = (timeMs: number) => Math.floor((timeMs - offsetMs) / widthMs) * widthMs + offsetMs
   const fromMs = startOf(Date.now()) - (parts - 1) * widthMs
   const minutes = await readHistory(db)
-  // This query reads only the minutes before `since`, because `readHistory` returns the later minutes, including
-  // minutes that are not stored yet.
+  // This query of the statistics reads only the minutes before `since`, because `readHistory` returns the later
+  // minutes, including minutes that are not stored yet.
   const since = minutes[0]?.minute ?? new Date()
   const { rows } = await db.query<PartRow>({
     name: 'read-range',

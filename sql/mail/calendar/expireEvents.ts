@@ -59,7 +59,7 @@ export async function expireEvents(db: Queryable, projectId: string): Promise<nu
   return (rowCount ?? 0) + rows[0]!.checked
 }
 
-/** Sets the maximum number of coming events without a message in the calendar of a project. */
+/** Sets the maximum number of coming calendar events without a message in the calendar of a project. */
 export const COMING_MAX = 50_000
 
 /**

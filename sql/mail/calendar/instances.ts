@@ -20,8 +20,8 @@ const SHOWN_DAYS = BEFORE_DAYS + AGAIN_DAYS
 /** Sets the maximum number of stored instances of one calendar event. */
 export const INSTANCES_MAX = 2_000
 /**
- * Sets the maximum number of attempts to compute the instances of one calendar event. If its recurrence rule kills the
- * worker process each time, the event gets no instances.
+ * Sets the maximum number of attempts to compute the instances of one calendar event. If the event's recurrence rule
+ * kills the worker process each time, the event gets no instances.
  */
 const TRIES_MAX = 3
 /**

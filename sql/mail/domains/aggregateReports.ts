@@ -9,7 +9,10 @@ const KEPT_DAYS = 400
  * Otherwise one sender could keep the reports of all others away.
  */
 const DAY_MAX = 2_000
-/** Sets the maximum number of stored reports whose sender is not proven, because anybody can write such a report. */
+/**
+ * Sets the maximum number of stored aggregate reports whose sender is not proven, because anybody can write such a
+ * report.
+ */
 const UNPROVEN_DAY_MAX = 500
 const DELETED_AT_ONCE = 1_000
 
@@ -76,7 +79,9 @@ export async function storeReport(
   })
 }
 
-/** Counts the stored reports of the last day: all, those of unproven senders, and those of one proven sender. */
+/**
+ * Counts the stored aggregate reports of the last day: all, those of unproven senders, and those of one proven sender.
+ */
 type Today = { all: number; unproven: number; own: number }
 
 const isFull = ({ all, unproven, own }: Today, isProven: boolean): boolean =>

@@ -201,7 +201,7 @@ async function lockMessage(db: Client, messageRow: string): Promise<readonly str
   return rows[0]?.labels ?? []
 }
 
-/** Labels the message of attachments that conceal words. */
+/** Adds a label to a message whose attachments conceal words. */
 async function addLabels(
   db: Client,
   messageRow: string,
@@ -289,7 +289,7 @@ async function eventsOf(
 ): Promise<NewEvent[]> {
   const [event] = await readMessageEvents(db, [messageRow])
   const { projectId, traceparent, isSent, storedBytes, data: whole } = event!
-  // If the project itself sent the mail with this attachment, the project gets no event.
+  // If the project itself sent the mail with this attachment, the project gets no webhook event.
   if (isSent) return []
   const data = messageWithin(whole, (EVENTS_BYTES + EVENTS_SHARE * storedBytes) / files)
   return found.flatMap(({ outcome: { attachmentId, state }, chars, gainedCode, invites }) => {

@@ -31,8 +31,8 @@ export async function lockUnsent(
 
 /**
  * Ends a scheduled or held mail without sending it. Its recipients no longer count towards the quota of the day on
- * which the API accepted the mail. If the mail changes an event of its project, the function takes the change back,
- * because no recipient has seen it. The caller has locked the mail with {@link lockUnsent}.
+ * which the API accepted the mail. If the mail changes a calendar event of its project, the function takes the change
+ * back, because no recipient has seen it. The caller has locked the mail with {@link lockUnsent}.
  */
 export async function endUnsent(
   db: Queryable,
@@ -75,9 +75,9 @@ export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[])
   )
   for (const { project_id: projectId, own_event: change } of changes) {
     if (await undoOwnEvent(db, projectId, change)) continue
-    // If the event is unchanged here, a later unsent mail has changed it again. That mail stores the state before its
-    // own change. The code replaces this stored state, so that the end of the later mail does not restore the change
-    // that is taken back here.
+    // If the code could not take the change back, a later unsent mail has changed the calendar event again. That mail
+    // stores the state before its own change. The code replaces this stored state, so that the end of the later mail
+    // does not restore the change that is taken back here.
     await db.query(
       `update outbound_mails o set own_event = jsonb_set(o.own_event, '{before}', $4::jsonb) from messages m
        where o.project_id = $1 and o.own_event is not null and o.own_event ->> 'uid' = $2

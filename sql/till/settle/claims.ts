@@ -200,7 +200,7 @@ const TAKE_GRANTS = `
     from wanted w where p.id = w.id and p.id in (select id from free)
     returning w.n, w.project, w.key, w.result, w.hash
   ), kept as (
-    -- A call whose payment header alone looked worthless has reserved no key.
+    -- If a redeem call looked worthless by its payment header alone, it has reserved no idempotency key.
     insert into idempotency_keys as k (project_id, operation, key, request_hash, result)
     select distinct on (g.project, g.key) g.project, 'redeem', g.key, g.hash, g.result from granted g
     where g.key is not null order by g.project, g.key
