@@ -46,8 +46,8 @@ export async function requestReport(
     await db.query(`select pg_advisory_xact_lock(hashtextextended('health_reports', 0))`)
     const underWay = await findUnderWay(db)
     if (underWay !== null) return underWay
-    // Each report gets a later millisecond than the reports before it, so that the reports have an order. Otherwise the
-    // service could take the newest report for the oldest one and delete it.
+    // Each report of the doctor (the self-check) gets a later millisecond than the reports before it, so that the
+    // reports have an order. Otherwise the service could take the newest report for the oldest one and delete it.
     await db.query(
       `insert into health_reports (id, sections, requested_at)
        select $1, $2, greatest(clock_timestamp(), max(requested_at) + interval '1 ms') from health_reports`,

@@ -49,8 +49,8 @@ export const callsInTurn = ({
 }
 
 /**
- * Reverses the count of a sending for calls that no gas wallet could send. The wait before their next sending then does
- * not grow.
+ * Reverses the count of a sending for purse calls that no gas wallet could send. Therefore the wait before the next
+ * sending of these calls does not grow.
  */
 export async function recordUnsentCalls(db: Queryable, ids: readonly string[]): Promise<void> {
   await db.query(

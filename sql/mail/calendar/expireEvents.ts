@@ -1,7 +1,7 @@
 import { lifetimeOf } from '../../account/projects/retention.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Limits how many events one batch deletes or checks. */
+/** Limits how many calendar events one batch deletes or checks. */
 const BATCH = 250
 
 /**
@@ -12,7 +12,7 @@ const BATCH = 250
 const KEPT = { least: "interval '7 days'", most: "interval '366 days'" }
 
 /**
- * Writes an SQL expression for the time before which events of project p must have been over to be deleted.
+ * Writes an SQL expression for the time before which calendar events of project p must have been over to be deleted.
  * @param mail is an SQL expression for the time before which mail is expired. Null means that no mail expires.
  */
 export const overBefore = (mail: string): string =>
@@ -63,8 +63,8 @@ export async function expireEvents(db: Queryable, projectId: string): Promise<nu
 export const COMING_MAX = 50_000
 
 /**
- * Tells whether the calendar of a project is full. Events whose messages are kept do not count, because the messages
- * count towards the storage of the project.
+ * Tells whether the calendar of a project is full. Calendar events whose messages are kept do not count, because the
+ * messages count towards the storage of the project.
  */
 export async function isCalendarFull(
   db: Queryable,

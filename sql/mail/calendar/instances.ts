@@ -30,7 +30,7 @@ const TRIES_MAX = 3
  */
 const CLAIM_SECONDS = 10
 
-/** Tells whether a series has as many changed instances as the service stores. */
+/** Tells whether a calendar series already has the maximum number of changed instances that the service stores. */
 export async function hasAllChanges(
   db: Queryable,
   place: Place,

@@ -198,7 +198,7 @@ export async function recordCheck(
   check: {
     domain: string
     token: string
-    /** Holds the time of the last recorded check, as it was when the present check began. */
+    /** Holds the time of the last check of the mail domain that was recorded when the present check began. */
     checkedBefore: Date | null
     status: DomainStatus
     findings: Findings
@@ -233,8 +233,8 @@ export async function recordCheck(
  */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {
-    // With this row lock, the deletion waits for a concurrent `createProject` with an address in this domain, and then
-    // sees its project.
+    // With this row lock, the deletion of a mail domain waits for a concurrent `createProject` with an address in this
+    // domain. It then sees the new project.
     const locked = await db.query('select from mail_domains where domain = $1 for update', [domain])
     if (locked.rowCount === 0) return false
     const used = await db.query(

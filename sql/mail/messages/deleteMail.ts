@@ -147,8 +147,8 @@ export async function deleteRows(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
     [rows],
   )
-  // A batch of new mail first locks the threads, and then the count of the project's storage. A deletion must lock them
-  // in the same order, because the two transactions could otherwise deadlock.
+  // A batch of new mail first locks the threads, and then the count of the project's storage. A deletion of messages
+  // must lock them in the same order, because the two transactions could otherwise deadlock.
   await db.query(
     `select from threads where row in (select thread_row from messages where row = any ($1::bigint[]))
      order by row for update`,

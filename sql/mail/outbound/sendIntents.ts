@@ -61,8 +61,9 @@ export type SendIntent = {
    */
   calendar?: number | null
   /**
-   * Holds the change that the mail makes to an event of its project. The service stores the change together with the
-   * mail, and takes it back if the mail ends unsent. If `ownEvent` is absent or null, the mail changes no event.
+   * Holds the change that the mail makes to a calendar event of its project. The service stores the change together
+   * with the mail, and takes it back if the mail ends unsent. If `ownEvent` is absent or null, the mail changes no
+   * event.
    */
   ownEvent?: OwnEventRevision | null
   /**

@@ -61,9 +61,10 @@ export async function endUnsent(
 }
 
 /**
- * Takes back the changes that scheduled and held mails make to events of their projects, because no recipient has seen
- * these mails. The function begins with the newest change, because an older change can be taken back only after the
- * newer ones. The events have the same order as in a batch of new mail, so that the two transactions never deadlock.
+ * Takes back the changes that scheduled and held mails make to calendar events of their projects, because no recipient
+ * has seen these mails. The function begins with the newest change, because an older change can be taken back only
+ * after the newer ones. The events have the same order as in a batch of new mail, so that the two transactions never
+ * deadlock.
  */
 export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[]): Promise<void> {
   const { rows: changes } = await db.query<{ project_id: string; own_event: OwnEventChange }>(
@@ -86,7 +87,7 @@ export async function undoEventsOfUnsent(db: Queryable, rows: readonly string[])
       [projectId, change.uid, change.sequence, JSON.stringify(change.before)],
     )
     // The statement above may have waited for another transaction that ended the later mail. In this case, no later
-    // change of the event exists any more, so the code tries again to take the present change back.
+    // change of the calendar event exists any more, so the code tries again to take the present change back.
     await undoOwnEvent(db, projectId, change)
   }
 }

@@ -256,8 +256,8 @@ export async function lockPurse(db: Client, projectId: string): Promise<LockedPu
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // Another transaction may have held the lock before and stored payments. A separate SQL statement reads the sums of the
-  // purse after the lock, so that it sees these payments.
+  // Another transaction may have held the lock of the purse before, and may have stored payments. A separate SQL
+  // statement reads the sums of the purse after the lock, so that it sees these payments.
   const { rows } = await db.query<{
     address: string
     frozen: boolean

@@ -100,7 +100,7 @@ const USED_LOGS = `
   where r.id = $1 and u.tx_hash = $2 and u.log_index is not null`
 
 /**
- * Returns the log indexes of a transaction's events that already count as the transfers of other refunds, sales or
+ * Returns the log indexes of those Transfer events of a transaction that already count for other refunds, sales or
  * purchases.
  */
 export async function usedLogs(

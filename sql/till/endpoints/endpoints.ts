@@ -215,7 +215,10 @@ export async function recordVerification(
   verdict: {
     id: string
     url: string
-    /** Holds the beginning of the check. If it is absent, no check ran, and the function always records the result. */
+    /**
+     * Holds the time at which the check of the endpoint began. If it is absent, no check ran, and the function always
+     * records the result.
+     */
     startedAt?: Date
     status: VerificationStatus
     detail: string

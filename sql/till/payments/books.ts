@@ -135,7 +135,7 @@ export async function listBookEntries(
         p.resource_url as "resourceUrl", p.payer, p.recipient, lower(p.other) = any (j.own_addresses) as "isOwn",
         p.amount_atomic as "amountAtomic", p.network, p.asset, p.tx_hash as "txHash", p.log_index as "logIndex",
         p.block_number as "blockNumber", p.final_at is not null as "isFinal",
-        -- The parts of a fee are whole numbers that add up to the fee.
+        -- The parts of a transaction fee are whole numbers of wei that add up to the fee.
         trunc(t.fee_wei * g.number / g.members) - trunc(t.fee_wei * (g.number - 1) / g.members) as "feeWei"
       from page p join projects j on j.id = $1
       left join chain_transactions t on t.hash = p.tx_hash

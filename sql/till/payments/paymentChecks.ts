@@ -34,7 +34,7 @@ export type Check = Omit<NewCheck, 'claim'> & {
   reason: X402Reason | null
   /** Holds the id of the stored payment with this authorization, which may be older than the payment check. */
   paymentId: string | null
-  /** Holds the milliseconds since the check was stored, by the clock of the database. */
+  /** Holds the milliseconds since the payment check was stored, by the clock of the database. */
   ageMs: number
 }
 

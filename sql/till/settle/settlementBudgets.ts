@@ -116,7 +116,7 @@ export async function countGas(
                row_number() over (partition by n.hash order by m.payment_id) as number
         from noted n join transaction_payments m on m.hash = n.hash
       ), shared as (
-        -- The parts of the gas are whole numbers that add up to the gas of the transaction receipt.
+        -- The parts of a group transaction's gas are whole numbers that add up to the gas of the transaction receipt.
         select payment_id, gas * number / members - gas * (number - 1) / members as gas from numbered
       )
       select p.project_id, sum(n.gas) as gas from shared n join payments p on p.id = n.payment_id
