@@ -143,7 +143,8 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
   const dead = [...new Set(rows.map((row) => row.graphile_pool_id))]
   if (dead.length === 0) return []
   await forceUnlock(pool, dead)
-  // The deletion names rows and not pools, because a pool may have registered again in the meantime, with a new row.
+  // The SQL deletes worker pools by row and not by name, because a pool may have registered again in the meantime and
+  // have a new row.
   await pool.query('delete from worker_pools where id = any ($1)', [
     rows.flatMap(({ id }) => id ?? []),
   ])

@@ -24,8 +24,8 @@ export type OwnEventRevision = OwnEventChange & { event: object; endsAt: Date | 
 type Revised = { projectId: string; ownEvent: OwnEventRevision; sendAt: Date | null }
 
 /**
- * Sets how many days before the end of an event the service may forget it, if the calendar does not have it. This
- * happens if the mail of the event is deleted before a worker reads it.
+ * Sets how many days before the end of a calendar event the service may forget the event, if the calendar does not have
+ * it. The calendar lacks the event if the mail of the event is deleted before a worker reads it.
  */
 const AHEAD_DAYS = 730
 /** Sets the number of days for which a mail may wait for approval at most. */

@@ -20,8 +20,8 @@ export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 const CLAIM_SECONDS = 120
 
 /**
- * Holds the SQL condition for mail with attachments that the reading job may read. The condition excludes the project's
- * own mail that is not sent yet, because the service may never send it.
+ * Holds the SQL condition for mail with attachments that the job that reads attachments may read. The condition
+ * excludes the project's own mail that is not sent yet, because the service may never send it.
  */
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`

@@ -55,7 +55,7 @@ export async function lockIntents(
   const { now, projects } = await lockProjects(db, projectIds)
   const threads = await lockThreads(db, intents)
   const drafts = await lockDrafts(db, intents)
-  // The end of an unsent mail also locks the events before the quotas.
+  // The statements that end an unsent mail also lock the calendar events before the quotas.
   const current = await lockOwnEvents(db, eventChangesOf(intents))
   const quotas = dailyLimit === null ? null : await lockQuotas(db, [...projects.keys()], now)
   if (quotas !== null && quotas.size < projects.size) return null
@@ -111,7 +111,7 @@ export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
   return [...left.values()]
 }
 
-/** Returns the changes that send intents make to events of their projects. */
+/** Returns the changes that send intents make to calendar events of their projects. */
 export const eventChangesOf = (intents: readonly SendIntent[]) =>
   intents.flatMap(({ projectId, ownEvent, sendAt }) =>
     ownEvent == null ? [] : [{ projectId, ownEvent, sendAt }],

@@ -166,8 +166,8 @@ export function startSend(
   keyring: Keyring,
 ): Promise<StartedSend | null | 'stopped'> {
   return transaction(pool, async (db) => {
-    // The transaction locks the row first. Otherwise the watcher (the worker that polls the chain) could change `money`
-    // while this transaction reads the row.
+    // The transaction locks the purchase's row first. Otherwise the watcher (the worker that polls the chain) could
+    // change `money` while this transaction reads the row.
     const { rows: locked } = await db.query<{ money: string; stopped: boolean }>({
       name: 'lock-purchase-send',
       text: `select money, cancel_signature is not null as stopped from purchases
