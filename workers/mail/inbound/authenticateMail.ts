@@ -274,7 +274,7 @@ const SINGLE_FIELDS = [
 type Signature = AuthenticateResult['dkim']['results'][number] & {
   /** Holds the names of the signed header fields, divided by colons. */
   signingHeaders?: { keys: string }
-  /** Holds the DNS record that contains the public key. */
+  /** Holds the DNS record that contains the public key of the DKIM signature. */
   rr?: string
 }
 

@@ -85,7 +85,7 @@ type Care = {
   storeAnyway: boolean
   /** Limits in milliseconds how long the service waits for DNS answers. */
   patienceMs: number
-  /** Holds the DNS answers that the service already got in an earlier wait. */
+  /** Holds the DNS answers about the sender that the service already got while the mail waited earlier. */
   answers?: LookUp | undefined
   /** Holds the time of the first check of the sender for which DNS gave no answer, or `null` before such a check. */
   unsureSince: Date | null

@@ -76,7 +76,7 @@ class Run {
     this.#endsAtMs = Date.now() + maxMs
   }
 
-  /** Tells whether only one consignment is being sent. */
+  /** Tells whether only one consignment (a group of recipients that the service serves together) is being sent. */
   get isAlone(): boolean {
     return this.#active === 1
   }

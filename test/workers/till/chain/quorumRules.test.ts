@@ -116,7 +116,7 @@ test('each chain node gets one rating for its answer, even if the node fails aft
   expect(client.observed).toEqual(['0', '1', '2'])
 })
 
-describe('a reply counts only if a quorum of chain nodes gives the same reply', () => {
+describe('a reply of a chain node counts only if a quorum of chain nodes gives the same reply', () => {
   const [one, other] = [block('0x1'), block('0x1', '0xbb')]
   test.each<[name: string, method: string, Reply[], RpcAnswer | 'trouble']>([
     ['one node that has not seen the block is no quorum', BLOCK, [UNSEEN, 'away'], 'trouble'],

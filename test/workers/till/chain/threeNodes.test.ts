@@ -1,6 +1,6 @@
 /**
- * Tests payments with three chain nodes, of which one is silent, slow, behind or on another chain, or lies in one
- * method.
+ * Tests payments with three chain nodes, of which one is silent, slow, behind or on another chain, or gives false
+ * answers to one RPC method.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -25,7 +25,10 @@ import { inPool } from '../../../support/till/waitingPayments.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/long.ts'
 
-/** Sets the maximum number of milliseconds until a payment gives access while one of three nodes is faulty. */
+/**
+ * Sets the maximum number of milliseconds until a payment gives access to the paid resource while one of three nodes is
+ * faulty.
+ */
 const GRANT_MAX_MS = 5_000
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 

@@ -57,7 +57,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     expect(small.requests).toEqual([40])
   })
 
-  test('only the receipt that the node can never send fails, and the other receipts are read', async () => {
+  test('if the node can never send one receipt, only the read of this receipt fails', async () => {
     const { rpc } = nodeWith(25, (hash) => (hash === hashOf(7) ? 26 : 10))
     const expected = hashes(30).map((hash) => (hash === hashOf(7) ? undefined : hash))
     expect(hashesOf(await readStrangersReceipts(rpc, hashes(30)))).toEqual(expected)

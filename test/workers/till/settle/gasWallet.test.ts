@@ -189,7 +189,7 @@ describe('a gas wallet sends each payment in one transaction, with the next nonc
 })
 
 describe('a gas wallet can also send a transaction that belongs to no payment', () => {
-  test('the gas wallet sends a call without a payment with the next nonce and with the gas limit of the call', async () => {
+  test('the gas wallet sends a contract call that settles no payment with the next nonce and with the gas limit of the call', async () => {
     const call = { to: GROUP, data: '0x1234', gas: 55_000n } as const
     await sendCall(chain, account, call)
     await sendCall(chain, account, call)

@@ -79,7 +79,7 @@ describe('a payment that must wait for its settlement is tried again at growing 
 })
 
 describe('a payment that the chain refuses fails only if the refusal is certain', () => {
-  test('if the chain refuses a payment, the payment fails if the newest block confirms the refusal', async () => {
+  test('a payment that the chain refuses fails if the newest block confirms the refusal', async () => {
     const id = await poor()
     await judge(id, NO_MONEY)
     expect(await stored(id)).toMatchObject({

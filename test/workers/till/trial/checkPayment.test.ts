@@ -177,7 +177,8 @@ describe('the service simulates a payment on the chain, and refuses it if the si
       await age(id, ageMs)
       expect(await run(id)).toMatchObject({ state: 'open' })
       const { payload, inMs } = await nextRun(id)
-      // A worker of the previous release fails if the payload has any field other than `checkId`.
+      // A worker of the previous release fails if the payload of a payment check's job has any field other than
+      // `checkId`.
       expect(payload).toEqual({ checkId: id })
       expect(inMs).toBeWithin(leastMs, mostMs + 1)
       await dropJobs(till.pool)

@@ -90,7 +90,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     expect([readReceipts(), memory.suspicious]).toEqual([false, false])
   })
 
-  test('if the chain node lacks the block, the watch for reorganisations reads receipts only after the newest block number has become lower', async () => {
+  test('if the chain node lacks the block of a settlement, the watch for reorganisations reads receipts only after the newest block number has become lower', async () => {
     const { id } = await newSettled(pool)
     for (const [number, isSuspicious] of [
       [12n, false],

@@ -68,7 +68,7 @@ describe('a quiet transaction (its state has not changed for some time) is sent 
     expect([receipt.status, receipt.logs]).toEqual(['success', []])
   })
 
-  test('the fee of a quiet transaction rises by a quarter if the transaction was sent twice and is missing from three blocks', async () => {
+  test('the fee of a quiet (long unchanged) transaction rises by a quarter if it was sent twice and is missing from three blocks', async () => {
     const { id, txHash } = await till.send()
     const passBlocks = (count: number) => {
       till.chain.head = { ...till.chain.head, number: till.chain.head.number + BigInt(count) }
@@ -141,7 +141,7 @@ describe('a quiet transaction (its state has not changed for some time) is sent 
     expect(rows).toHaveLength(4)
   })
 
-  test('if the payer’s wallet was deployed after a transaction was sent, the replacement of this quiet transaction does not deploy the wallet', async () => {
+  test('if the payer’s wallet was deployed after a transaction was sent, the replacement of this transaction does not deploy the wallet again', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)

@@ -145,7 +145,7 @@ describe('a settlement that the chain no longer shows is undone after two checks
     expect(till.chain.head.number).toBe(await till.client.getBlockNumber({ cacheTime: 0 }))
   })
 
-  test('if its block is missing only because a chain node lags behind, a settlement is not undone', async () => {
+  test('a settlement is not undone if its block is missing only because a chain node lags behind', async () => {
     await look()
     const { id } = await sendAndSettle()
     till.proxy.answers.set('eth_getTransactionReceipt', () => null)

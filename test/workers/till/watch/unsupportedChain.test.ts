@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 test('a till whose node names an unsupported chain reports this, and connects as soon as the node names another chain', async () => {
-  // The node is away at first, because a till does not start if its node names an unsupported chain.
+  // The RPC node is unreachable at first, because a till does not start if its RPC node names an unsupported chain.
   proxy.fault = { status: 503 }
   const { till: started } = await till.startWorker()
   proxy.answers.set('eth_chainId', () => '0x1')

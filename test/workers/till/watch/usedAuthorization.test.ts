@@ -46,7 +46,7 @@ const blockIn = async (seconds: number) => {
 }
 
 describe('a payment is refused if its authorization was used before the claim (storing) of the payment', () => {
-  test('if its authorization was used many blocks before the service claimed (stored) a payment, the payment is refused', async () => {
+  test('a payment is refused if its authorization was used many blocks before the service claimed (stored) the payment', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     await till.client.mine({ blocks: 20, interval: 0 })
