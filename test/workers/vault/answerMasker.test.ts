@@ -62,7 +62,7 @@ test('if the kernel kills the masking process once, the caller still gets the re
   expect([bodyOmitted, body?.slice(-8)]).toEqual([null, '[masked]'])
 })
 
-test('if its first masking process was killed, a project that has used up its processor time gets no second process', async () => {
+test('a project that has used up its processor time gets no second masking process if the first one was killed', async () => {
   const before = maskers()
   const masker = createAnswerMasker(LIMITS, { burstMs: 1, perSecondMs: 1 })
   const masked = masker.mask(large, ['correct horse'], 'prj_a')

@@ -26,7 +26,7 @@ export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_eve
   const turns = new CostTurns(new Costs(), 1)
   const children = createCalendarChildren()
 
-  /** Returns the instances of an event. Returns `null` if several runs have failed to compute them. */
+  /** Returns the instances of a calendar event. Returns `null` if several runs have failed to compute them. */
   const instancesOf = async (due: DueExpansion, claim: string): Promise<Instance[] | null> => {
     const { row, source, fromMs, nowMs, untilMs } = due
     if (isGivenUp(due)) return null

@@ -111,12 +111,12 @@ describe('if a chain node limits the size of a response, the service reads the r
     }
   })
 
-  test('if the node needs too long for a single receipt and for another call, the whole read fails', async () => {
+  test('if the node needs too long for one receipt and for another call, the read of all receipts fails', async () => {
     const { rpc } = nodeSlowAt(hashOf(5), { up: false })
     await expect(readStrangersReceipts(rpc, hashes(9))).rejects.toThrow('timed out')
   })
 
-  test('if the node needs too long for a single receipt of this service, the whole read fails', async () => {
+  test('if the node needs too long for one receipt of this service’s own transactions, the read of all receipts fails', async () => {
     const { rpc } = nodeSlowAt(hashOf(5), { up: true })
     await expect(readReceipts(rpc, hashes(9))).rejects.toThrow('timed out')
   })

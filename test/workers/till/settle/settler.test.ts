@@ -153,7 +153,7 @@ describe('the settler (the worker that settles payments) ends a payment only if 
     for (const id of honest) expect((await till.payment(id)).txHash).not.toBeNull()
   })
 
-  test('if its authorization has expired unused, a payment fails, even while the chain node cannot answer about another payment', async () => {
+  test('a payment whose authorization has expired unused fails, even while the chain node cannot answer about another payment', async () => {
     const troubled = await expired()
     const { nonce } = await till.payment(troubled)
     const id = await expired()
@@ -200,7 +200,7 @@ describe('the settler (the worker that settles payments) ends a payment only if 
     await till.look()
   })
 
-  test('if a transaction has used its authorization, a payment ends, even after its expiry', async () => {
+  test('a payment whose authorization a transaction has used is settled, even after the expiry of the authorization', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await till.client.waitForTransactionReceipt({

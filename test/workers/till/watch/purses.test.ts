@@ -121,7 +121,7 @@ describe('an open payment of a purse (the wallet that pays sellers) is watched u
     }
   })
 
-  test('a buyer’s open payment counts as spent even if no block is final', async () => {
+  test('a buyer’s open payment counts as spent when its transfer is in a block, even if no block is final', async () => {
     const payment = await sign()
     await take(payment, HEAD.number)
     await look()

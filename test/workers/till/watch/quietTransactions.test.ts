@@ -171,7 +171,7 @@ describe('a quiet transaction (its state has not changed for some time) is sent 
     expect(await targetOf()).toBe(SEPOLIA.usdcAddress.toLowerCase() as Hex)
   })
 
-  test('if two processes raise the fee of a quiet transaction at once, only one process sends a replacement', async () => {
+  test('if two processes raise the fee of a quiet (long unchanged) transaction at once, only one process sends a replacement', async () => {
     const { id } = await till.send()
     const [stuck] = await findOpenTransactions(till.pool, [id])
     const raise = async () =>
@@ -188,7 +188,7 @@ describe('a quiet transaction (its state has not changed for some time) is sent 
     expect(sends).toBe(1)
   })
 
-  test('a quiet transaction is not replaced if the chain node reports that its nonce is too low', async () => {
+  test('a quiet (long unchanged) transaction is not replaced if the chain node reports that its nonce is too low', async () => {
     const { id, txHash } = await till.send()
     const message = 'nonce too low: next nonce 5, tx nonce 4, fee'
     till.proxy.errors.set('eth_sendRawTransaction', () => ({ code: -32000, message }))
