@@ -212,7 +212,7 @@ test('if a gas wallet has an unused nonce, it fills the nonce with an empty tran
   expect(await nonceOf()).toBe(before + 4)
 })
 
-test('if its authorization expires before a block contains it, a payment fails without giving access, and the next payment settles', async () => {
+test('a payment whose authorization expires before a block contains it fails without giving access, and the next payment settles', async () => {
   const before = await nonceOf()
   const { payment, id } = await inPool()
   await till.client.increaseTime({ seconds: 120 })

@@ -184,7 +184,7 @@ describe('a transaction that pays a group of payments settles only the payments 
     })
   }
 
-  test('if a payment group without contract code reverts, all its payers also get separate transactions for later payments', async () => {
+  test('if a payment group reverts and no payer has contract code, all its payers get separate transactions for later payments', async () => {
     const { ids, open } = await stored(2)
     await mine(open, [], 0)
     await resolve([open])

@@ -69,7 +69,7 @@ function forgetOldStates(): void {
   })
 }
 
-test('a node that keeps only the newest states returns the money of an unused payment, and does not stop other purses', async () => {
+test('with a node that keeps only the newest states, a purse gets back the money of an unused payment, and other purses still pay', async () => {
   const buyer = await buyerWithMandate()
   const { serve } = seller
   seller.serve = async () => new Response('no', { status: 400 })
@@ -83,7 +83,7 @@ test('a node that keeps only the newest states returns the money of an unused pa
   await buyer.settled(body.purchaseId, 'released')
 })
 
-test('one check that the chain node refuses does not make the service unready', async () => {
+test('if the chain node refuses one request of the purse checks, `/readyz` still reports the RPC node as ok', async () => {
   proxy.errors.set('eth_getBlockByNumber', ([tag]) =>
     tag === 'finalized' ? { code: -32000, message: 'finalized block not found' } : null,
   )

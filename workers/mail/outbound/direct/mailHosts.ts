@@ -80,7 +80,8 @@ export async function findMailHosts(
   }
   const all = exchangers.length === 0 ? [domain] : inOrder(exchangers, ownName)
   if (all.length === 0) return LEADS_HERE
-  // The limit counts only hosts that may get the mail. Other hosts could otherwise displace the host of the policy.
+  // The limit on mail hosts counts only hosts that may get the mail. Otherwise other hosts could displace a host that
+  // the MTA-STS policy names.
   const allowed = policy?.mode === 'enforce' ? all.filter((name) => allowsHost(policy, name)) : all
   const names = allowed.slice(0, EXCHANGERS_MAX)
   const answers = await Promise.allSettled(
