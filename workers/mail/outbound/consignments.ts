@@ -63,7 +63,10 @@ export async function sendConsignments(
  */
 const RUN_MAX_MS = 60 * 60_000
 
-/** Counts the consignments that are being sent. The other consignments of the mail have ended or wait. */
+/**
+ * Counts the consignments (groups of recipients that the service serves together) that are being sent. The other
+ * consignments of the mail have ended or wait.
+ */
 class Run {
   #active: number
   /** Maps the recipients that wait for their lane (the queue of their destination) to their next attempts. */

@@ -182,7 +182,7 @@ test('a response above 64 MiB ends the request early, whether it is plain or com
     new Response(
       new ReadableStream({
         async pull(controller) {
-          // The pause lets the client end the request.
+          // The pause of this fake chain node gives the RPC client time to end the request.
           await Bun.sleep(0)
           controller.enqueue(part)
           if (++sent === 1_000) controller.close()

@@ -88,7 +88,7 @@ describe('a payment that the chain refuses fails only if the refusal is certain'
     })
   })
 
-  test('if the chain refuses a payment, the payment waits if the newest block does not confirm the refusal', async () => {
+  test('a payment that the chain refuses waits if the newest block does not confirm the refusal', async () => {
     const id = await claimed()
     await judge(id, NO_MONEY)
     expect(await stored(id)).toMatchObject({ state: 'verified', trouble: NO_MONEY.detail })
