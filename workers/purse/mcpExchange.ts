@@ -82,8 +82,8 @@ export async function mcpExchange({
   const startedMs = performance.now()
   const ms = () => Math.round(performance.now() - startedMs)
   const restMs = () => Math.max(1, request.timeoutMs - ms())
-  // The flag concerns only the response to the tool call. A long response to the end of the session takes nothing from
-  // the tool's result.
+  // The flag `isTooLarge` concerns only the response to the tool call. If the response to the request that ends the
+  // session is too long, the result of the tool is complete nevertheless.
   let isCalling = false
   let isTooLarge = false
   let requests = 0

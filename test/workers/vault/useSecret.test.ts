@@ -170,7 +170,7 @@ const CHANGES: [string, () => Promise<unknown>, string][] = [
   ],
 ]
 for (const [name, before, error] of CHANGES) {
-  test(`a waiting request is not sent if its credential ${name} in the meantime`, async () => {
+  test(`a waiting request with a secret is not sent if its credential ${name} in the meantime`, async () => {
     const id = await accept()
     await before()
     await run(id)

@@ -59,7 +59,8 @@ export class DnsTurns {
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const late = new AbortController()
-    // Mail from an inbox of this service needs no DNS answers, so it does not wait for its turn.
+    // Mail from an inbox of this service needs no DNS answers, so this mail does not wait behind other mails that need
+    // DNS answers.
     if (mail.remoteIp === null) return await work(late.signal)
     const timer =
       patienceMs === Number.POSITIVE_INFINITY

@@ -48,7 +48,7 @@ function clientOf(replies: readonly (Reply | (() => Reply))[]) {
   return { ...createQuorumRpc({ nodes, quorum: 2, observe }), outcomes, observed, requests }
 }
 
-/** Returns the replies on which the quorum agreed, for one call of each method. */
+/** Returns the replies on which the quorum of chain nodes agreed, for one call of each method. */
 const decided = (methods: readonly string[], replies: readonly Reply[]) =>
   clientOf(replies)
     .batch(methods.map((method) => ({ method, params: [] })))

@@ -106,8 +106,8 @@ describe('a quiet transaction (its state has not changed for some time) is sent 
       first!.txHash,
       second!.txHash,
     ])
-    // The payment of the first transaction fails, so an empty transfer replaces this transaction, because it costs
-    // less.
+    // The payment of the first transaction fails. An empty transfer therefore replaces this transaction, because an
+    // empty transfer costs less.
     await till.pool.query(
       `update payments set state = 'failed', failure_reason = 'insufficient_funds' where id = $1`,
       [first!.id],
@@ -120,7 +120,7 @@ describe('a quiet transaction (its state has not changed for some time) is sent 
     expect(rows).toHaveLength(1)
   })
 
-  test('the replacement of a quiet transaction offers a higher market fee, but never more than 100 gwei', async () => {
+  test('the replacement of a quiet (long unchanged) transaction offers a higher market fee, but never more than 100 gwei', async () => {
     const refuse = () => ({ code: -32000, message: 'transaction underpriced' })
     const { id } = await till.send()
     till.proxy.errors.set('eth_sendRawTransaction', refuse)

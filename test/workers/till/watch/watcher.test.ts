@@ -94,7 +94,7 @@ test('if the chain node shows a receipt late, the receipt settles the payment, a
   expect(await sent()).toBe(before + 1)
 })
 
-test('a transaction is displaced if another transaction used its nonce, and its payment then gets a new transaction', async () => {
+test('a transaction counts as displaced (replaced) if another transaction used its nonce, and its payment then gets a new transaction', async () => {
   await till.client.setAutomine(false)
   const before = await sent()
   const { header } = await pay()
