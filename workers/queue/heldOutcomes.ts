@@ -28,7 +28,7 @@ export type HeldOutcomes = {
   settle(limitMs: number): Promise<void>
 }
 
-/** Creates the store of a pool's outcomes, which is empty at first. */
+/** Creates the store of a worker pool's unrecorded outcomes, which is empty at first. */
 export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>): HeldOutcomes {
   let held = 0
   let late = 0

@@ -110,7 +110,7 @@ export const CHECK_LIMITS: LaneLimits = {
   slowMs: 2_000,
   lateMs: 2_000,
   trusting: true,
-  // A shorter delay would be useless, because the pool looks for due jobs only every 200 ms.
+  // A shorter retry delay would be useless, because the pool looks for due jobs only every 200 ms.
   returnMs: 200,
   poolPart: 1 / 2,
   neverWaits: true,

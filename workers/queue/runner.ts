@@ -222,7 +222,7 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // The duration of the shortest recent fetch counts, because longer fetches were slow for other reasons than the
+    // The duration of the shortest recent job fetch counts, because longer fetches were slow for other reasons than the
     // database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,

@@ -31,7 +31,7 @@ const SEARCH_MAX = 20_000n
  */
 const BACK_MAX = 64n * SEARCH_MAX
 
-/** Holds where the searches for the uses of authorizations continue. */
+/** Holds the blocks at which the searches for the uses of payment authorizations continue. */
 export type SearchMemory = {
   /** Holds the block at which the search for the transfer of an old payment continues, by the id of the payment. */
   searchFrom: Map<string, bigint>
@@ -188,7 +188,8 @@ async function findOlderUses(
   { searchedBack }: SearchMemory,
   lost: readonly Signed[],
 ): Promise<AuthorizationEvent[]> {
-  // The choice is random, so that a payment whose event no node knows does not delay the others for ever.
+  // The code searches for one randomly chosen payment, so that a payment whose event no node knows does not delay the
+  // others for ever.
   const one = lost[Math.floor(Math.random() * lost.length)]
   if (one?.signedBlock == null) return []
   const { id, signedBlock, transfer } = one
