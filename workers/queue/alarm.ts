@@ -14,8 +14,9 @@ const LOOK_MS = 500
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**
- * Sets the gap between two rings of the alarm as a multiple of the time that a fetch of jobs takes. The gap grows with
- * this time, so that the fetches take at most a fifth of the process's time. If 100,000 jobs wait, a fetch takes 18 ms.
+ * Sets the gap between two rings of the job alarm as a multiple of the time that a fetch of jobs takes. The gap grows
+ * with this time, so that the fetches take at most a fifth of the process's time. If 100,000 jobs wait, a fetch takes
+ * 18 ms.
  */
 const GAP_PER_FETCH = 4
 

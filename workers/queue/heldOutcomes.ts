@@ -70,5 +70,5 @@ export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>)
   }
 }
 
-/** Tells whether work that failed with this error can succeed later. */
+/** Tells whether work that failed with the given error can succeed later. */
 const passes = (error: unknown): boolean => isDatabaseUnavailable(error) || isGivenUp(error)

@@ -70,7 +70,8 @@ export type Runner = {
 }
 
 /**
- * Starts a Graphile Worker pool together with its registration as a live pool, its alarm, and the search for lost jobs.
+ * Starts a Graphile Worker pool together with its registration as a live pool, its alarm for due jobs, and its search
+ * for lost jobs.
  */
 export async function startRunner(
   settings: PoolSettings,

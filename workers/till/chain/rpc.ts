@@ -143,7 +143,7 @@ async function request(
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
       ...UNREAD,
-      // This option prevents Bun from sending loopback requests through HTTP_PROXY.
+      // The option `proxy` prevents Bun from sending loopback requests through HTTP_PROXY.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))

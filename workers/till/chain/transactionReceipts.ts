@@ -140,7 +140,7 @@ async function receiptAnswers(
   } catch (error) {
     if (error instanceof RpcTimeout && hashes.length > 1) return hashes.map(() => error)
     if (error instanceof RpcTimeout && areStrangers) {
-      // A node that is down does not respond to this call either, and the call throws.
+      // This call throws if the node is down, because such a node does not respond to the call either.
       await rpc.call('eth_chainId', [])
       slow.set(hashes[0]!, true)
       return [error]

@@ -14,10 +14,10 @@ import { examineUsed } from '../watch/usedAuthorization.ts'
 const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 /**
- * Limits how often the chain may refuse a payment of a wallet contract in one simulation and accept it in the next. A
- * wallet contract can contradict itself for ever, because its result may depend on the gas or on the block. Without
- * this limit, 20,000 such payments stopped the settlement of all projects. A node that lags behind needs far fewer
- * attempts to catch up.
+ * Limits how often a payment of a wallet contract may contradict itself: the chain refuses it in one simulation and
+ * accepts it in the next. A wallet contract can contradict itself for ever, because its result may depend on the gas or
+ * on the block. Without this limit, 20,000 such payments stopped the settlement of all projects. A node that lags
+ * behind needs far fewer attempts to catch up.
  */
 const CONTRADICTIONS_MAX = 20
 

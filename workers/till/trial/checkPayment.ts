@@ -25,9 +25,9 @@ import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 const PAUSE_MIN_MS = 500
 const PAUSE_MAX_MS = 4_000
 /**
- * Sets the age in milliseconds at which a check ends in any case. Normally, the API process that waits for the check
- * ends it after `SETTLEMENT_WAIT_MS`, which is at most two minutes. If this process has died, nobody else ends the
- * check.
+ * Sets the age in milliseconds at which a payment check ends in any case. Normally, the API process that waits for the
+ * payment check ends it after `SETTLEMENT_WAIT_MS`, which is at most two minutes. If this process has died, nobody else
+ * ends the check.
  */
 const AGE_MAX_MS = 120_000
 

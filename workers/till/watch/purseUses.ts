@@ -170,8 +170,8 @@ async function findUses(
   )
   const seen = new Set(events.map(keyOf))
   for (const [n, one] of used.entries()) {
-    // When the search has reached the head, the next poll searches the same blocks again from the start, because the
-    // node may have lacked a block.
+    // When the search has reached the newest block, the next poll searches the same blocks again from the start,
+    // because the chain node may have lacked a block.
     if (seen.has(keyOf(one.transfer)) || to === head) searchFrom.delete(one.id)
     else if (starts[n]! <= to) searchFrom.set(one.id, to + 1n)
   }

@@ -92,7 +92,8 @@ async function look(
     const isNewHead = memory.number !== head.number
     const news = await lookAtWallets(view, isNewHead)
     memory.number = head.number
-    // An old block is recorded again, because `/readyz` needs to know that the node still responds.
+    // A block that is already recorded is recorded again after some time, because `/readyz` needs to know that the node
+    // still responds.
     if (isNewHead || performance.now() - memory.recordedMs >= view.timing.idleMs) {
       await recordHead(view.pool, { chainId, network, ...head })
       memory.recordedMs = performance.now()
