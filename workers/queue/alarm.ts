@@ -41,8 +41,8 @@ export function startAlarm(options: {
     while (!stopped) {
       let waitMs = LOOK_MS
       try {
-        // The alarm first asks when the next job is due and then rings, because the ring fetches every job that is due
-        // by then.
+        // The job alarm first asks when the next job is due and then rings, because the ring fetches every job that is
+        // due by then.
         const nextMs = await options.nextInMs()
         if (due) options.ring()
         due = nextMs !== null && nextMs <= LOOK_MS

@@ -31,7 +31,7 @@ const GONE_LOOKS = 2
 
 /** Holds the facts about chain reorganisations that a process remembers between two polls. */
 export type ReorganisationMemory = {
-  /** Holds the number of the chain's newest block at the last poll. */
+  /** Holds the number of the chain's newest block that the last poll found. */
   lastNumber: bigint | null
   /**
    * Tells whether a chain reorganisation may have happened since the last check. A check that finds every settlement in
