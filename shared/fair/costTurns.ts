@@ -39,7 +39,7 @@ export class CostTurns {
   #taken = 0
   #placed = 0
 
-  /** @param total limits how many tasks run at once. */
+  /** @param total limits how many tasks of all sharers (such as inboxes) run at once. */
   constructor(costs: Costs, total: number, limits: Limits = {}) {
     this.#costs = costs
     this.#total = total
@@ -181,7 +181,7 @@ export class CostTurns {
     return true
   }
 
-  /** Removes a task from the waiting tasks. */
+  /** Removes a task from the tasks that wait for their turn. */
   #take({ key, tasks }: Waiting, at: number): WaitingTask {
     const [task] = tasks.splice(at, 1)
     if (tasks.length === 0) this.#waiting.delete(key)

@@ -19,8 +19,9 @@ const PRIORITY_MAX = 12
 const HALF_LIVES_MAX = 100
 
 /**
- * Tells whether two jobs may run in one batch. Each parameter is the cost of one job's sharers, in milliseconds of
- * work. Jobs with very different costs may not run together, because a cheap job must not wait for an expensive job.
+ * Tells whether two jobs may run in one batch. Each parameter is the cost of one job's sharers (such as inboxes), in
+ * milliseconds of work. Jobs with very different costs may not run together, because a cheap job must not wait for an
+ * expensive job.
  */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
 
@@ -33,8 +34,8 @@ export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leas
  */
 export class Costs {
   /**
-   * Holds the cost of each sharer in milliseconds, converted to the time `#sinceMs`. Time does not change these
-   * numbers, because the costs of all sharers fall at the same rate.
+   * Holds the cost of each sharer (such as an inbox) in milliseconds, converted to the time `#sinceMs`. Time does not
+   * change these numbers, because the costs of all sharers fall at the same rate.
    */
   readonly #costs = new Map<string, number>()
   #sinceMs: number
@@ -88,7 +89,7 @@ export class Costs {
     return Math.min(PRIORITY_MAX, Math.max(0, Math.ceil(doublings)))
   }
 
-  /** Returns the number of half-lives since the time `#sinceMs`. */
+  /** Returns the number of half-lives (of recorded costs) since the time `#sinceMs`. */
   #halfLives(): number {
     const nowMs = this.#nowMs()
     const halfLives = (nowMs - this.#sinceMs) / HALF_LIFE_MS

@@ -11,16 +11,16 @@ export class MemoryShares {
   }
 
   /**
-   * Reserves `bytes` bytes of memory. If no sharer holds memory, the function grants a request of any size. @returns a
-   * function that gives the memory back. Null means that the sharer gets no memory now.
+   * Reserves `bytes` bytes of memory. If no sharer (such as a project) holds memory, the function grants a request of
+   * any size. @returns a function that gives the memory back. Null means that the sharer gets no memory now.
    */
   take(sharer: string, bytes: number): (() => void) | null {
     return this.hasRoom(sharer, bytes) ? this.charge(sharer, bytes) : null
   }
 
   /**
-   * Counts memory that a sharer already uses, even if the sharer then holds more than the limit allows. @returns a
-   * function that gives the memory back.
+   * Counts memory that a sharer (such as a project) already uses, even if the sharer then holds more than the limit
+   * allows. @returns a function that gives the memory back.
    */
   charge(sharer: string, bytes: number): () => void {
     this.#add(sharer, bytes)
@@ -32,8 +32,8 @@ export class MemoryShares {
   }
 
   /**
-   * Tells whether a sharer would get `bytes` bytes of memory. @param freed maps sharers to the bytes that they would
-   * first give back.
+   * Tells whether a sharer (such as a project) would get `bytes` bytes of memory. @param freed maps sharers to the
+   * bytes that they would first give back.
    */
   hasRoom(sharer: string, bytes: number, freed: ReadonlyMap<string, number> = new Map()): boolean {
     const left = (one: string, held: number) => held - (freed.get(one) ?? 0)
@@ -42,7 +42,7 @@ export class MemoryShares {
     return this.#fits(bytes, own, all - own)
   }
 
-  /** Returns the bytes that a sharer holds. */
+  /** Returns the bytes of memory that a sharer (such as a project) holds. */
   heldBy(sharer: string): number {
     return this.#held.get(sharer) ?? 0
   }

@@ -1,7 +1,7 @@
 /** Refuses URL paths that two servers may read in different ways. */
 
 /**
- * Sets the maximum number of percent-encodings of a path. The check refuses a path with more nested percent-encodings.
+ * Sets the maximum number of nested levels of percent-encoding in a path. The check refuses a path with more levels.
  */
 const DECODINGS_MAX = 4
 
