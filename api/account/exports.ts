@@ -80,8 +80,8 @@ export function createExports(
       const check = async () => {
         if (performance.now() < checkMs) return
         checkMs = performance.now() + CHECK_MS
-        // If the database is unreachable while the code checks the key again, the export continues, and the next check
-        // decides whether the export must end.
+        // If the database is unreachable while the code checks the platform key again, the export continues, and the
+        // next check decides whether the export must end.
         await admitAgain().catch((error: unknown) => {
           if (error instanceof ApiError) throw error
         })

@@ -2,7 +2,7 @@ import type { Message } from './calls/messages.ts'
 import { ConnectionError } from './errors.ts'
 import { type CallOptions, type Http, pause } from './http.ts'
 
-/** Describes an event of the project. */
+/** Describes an event in the event stream of the project. */
 export type PurserEvent = {
   /** Holds the id of the event. Pass it as `lastEventId` to receive the events after this event. */
   id: string

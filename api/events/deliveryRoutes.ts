@@ -201,7 +201,7 @@ const withAttempts = async (pool: Pool, delivery: Delivery) => ({
   attempts: (await listAttempts(pool, delivery.id)).map(toAttemptView),
 })
 
-/** Names the scope that an API key needs to see the deliveries of each event type. */
+/** Names the scope that an API key needs to see the webhook deliveries of each event type. */
 const SCOPE_OF = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
 
 /**

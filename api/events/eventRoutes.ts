@@ -61,7 +61,7 @@ export function eventRoutes(services: Services) {
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
       const { reader, begin, missed } = await services.events.open(projectId, last)
-      // The service checks the key again, because the owner may have replaced the key after the first check and before
+      // The service checks the API key again, because the owner may have replaced it after the first check and before
       // the event reader was open.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()

@@ -133,8 +133,8 @@ export function partyOfState({
 }
 
 /**
- * Returns the party whose limit counts a read of data, with the route of the read. For a public document, the network
- * of the caller counts instead. Returns null for a request that may change data.
+ * Returns the party (such as a project) whose limit counts a read of data, with the route of the read. For a public
+ * document, the network of the caller counts instead. Returns null for a request that may change data.
  */
 export function readerOf(request: Request): Reader | null {
   const { route, tool } = stateOf(request)

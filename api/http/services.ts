@@ -42,7 +42,7 @@ export type Services = {
   blobs: Blobs
   /** Limits the memory of large contents (such as mails) until the clients have read them. */
   answers: HeldAnswers
-  /** Caches the review pages of the held mails that people have read most recently. */
+  /** Caches the review pages of the held mails (mails that wait for approval) that people have read most recently. */
   reviews: RecentReviews
   /** Shares the time of the event loop between the costly reads of projects. */
   loopTime: LoopTime
@@ -84,7 +84,10 @@ export type Services = {
   metrics: Metrics
   /** Holds the master keys that encrypt the vault and webhook secrets. */
   keyring: KeyringSource
-  /** Makes the seals (cryptographic proofs) which show that the owner has seen the pages of a held mail. */
+  /**
+   * Makes the seals (cryptographic proofs) which show that the owner has seen the pages of a mail that waits for
+   * approval.
+   */
   pageSeals: PageSeals
   /**
    * Makes and checks the proof that a person with an email address has signed in with a browser. The proof is a MAC of

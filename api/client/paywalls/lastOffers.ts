@@ -5,11 +5,11 @@
 import type { Challenge } from '../calls/payments.ts'
 import type { Purser } from '../purser.ts'
 
-/** Sets the maximum number of offers that the paywalls of one client store. */
+/** Sets the maximum number of payment offers that the paywalls of one client store. */
 const OFFERS_MAX = 1_000
 /**
- * Sets the maximum number of milliseconds for which a paywall sends a stored offer. After this time, the seller may have
- * another address, and the signature of the offer may have expired.
+ * Sets the maximum number of milliseconds for which a paywall sends a stored payment offer. After this time, the seller
+ * may have another address, and the signature of the offer may have expired.
  */
 const OFFER_MAX_MS = 60_000
 

@@ -277,7 +277,8 @@ type Refusal = Extract<RedeemResult, { ok: false }>
 function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   const { reason, message, requirement, headers, paymentId, txHash } = result
   if (reason !== 'settlement_pending') return offer({ ...requirement, headers }, versions)
-  // A 402 response for a pending settlement holds no offer, because a wallet would sign the offer and pay twice.
+  // A 402 response for a pending settlement holds no payment offer, because a wallet would sign the offer and pay
+  // twice.
   return {
     kind: 'refused',
     status: 402,

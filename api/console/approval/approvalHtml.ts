@@ -78,7 +78,7 @@ const headersOf = (headers: Record<string, string>): string =>
     .join('\n') || 'none'
 
 /**
- * Returns the HTML page that shows a payment waiting for the owner's approval. The page marks texts that the seller or
+ * Returns the HTML page that shows a payment waiting for the owner's approval. The page shows which texts the seller or
  * the agent wrote.
  */
 export function paymentHtml({

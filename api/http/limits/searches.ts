@@ -32,9 +32,9 @@ export type Searches = {
 }
 
 /**
- * Reads a list with filters that no index covers. Such a read may scan the whole history of a project, so it waits for
- * the turn of its project, like a search. Without this wait, a key that asked for rare rows 200 times a minute held all
- * database connections of the API.
+ * Reads a list with filters that no index covers. Such a read may scan the whole history of a project, so it waits
+ * until it is its project's turn, like a search. Without this wait, a key that asked for rare rows 200 times a minute
+ * held all database connections of the API.
  * @param filters are the filters without an index. The value undefined means that the caller does not use the filter.
  */
 export const readFiltered = <Result>(

@@ -25,7 +25,7 @@ import { hashOfHeld, withHeldMail } from './heldMemory.ts'
 
 export const HeldQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
 
-/** Sets the maximum number of characters of each text in a list of held mails. */
+/** Sets the maximum number of characters of each text in a list of mails that wait for approval. */
 const EXCERPT_CHARS = 1_000
 const WHOLE_CHARS = 2 ** 30
 

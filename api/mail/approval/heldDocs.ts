@@ -174,7 +174,7 @@ const EXAMPLE_MAIL = {
   deliveryStatus: 'held',
 }
 
-/** Holds an example of held mail for the documentation. */
+/** Holds an example of a mail that waits for approval, for the documentation. */
 export const EXAMPLE_HELD_ITEM = { ...EXAMPLE_HEAD, message: EXAMPLE_MAIL }
 export const EXAMPLE_SHA256 = 'c0ffee'.padEnd(64, '0')
 export const EXAMPLE_HELD = {

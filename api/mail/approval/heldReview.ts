@@ -10,7 +10,7 @@ import { peopleOf } from '../../http/limits/loopTime.ts'
 import type { Services } from '../../http/services.ts'
 import { hashOfHeld, withHeldMail } from './heldMemory.ts'
 
-/** Describes the query for one page of the text of a held mail. */
+/** Describes the query for one page of the text of a mail that waits for approval. */
 export const ReviewQuery = t.Object({
   page: t.Optional(
     t.String({ pattern: '^[1-9][0-9]{0,2}$', error: 'be a whole number of 1 to 999' }),
@@ -27,7 +27,7 @@ export const UNREAD = 'seen must be the seal of the last page: read all pages of
 /** Describes one page of the text of a held mail (a mail that waits for approval). */
 export type ReviewPage = {
   sha256: string
-  /** Holds the number of the page of the held mail, counted from 1. */
+  /** Holds the number of the page of the mail that waits for approval, counted from 1. */
   page: number
   pages: number
   sections: Section[]
@@ -117,8 +117,8 @@ async function keptReview(
 }
 
 /**
- * Returns the header of a held mail with the SHA-256 of all its bytes. The process holds the bytes only during this
- * read.
+ * Returns the header of a held mail (a mail that waits for approval) with the SHA-256 of all its bytes. The process
+ * holds the bytes only during this read.
  */
 async function readHead(
   services: Services,

@@ -9,8 +9,8 @@ const CHARS_MAX = 4_000_000
 const PIECE_CHARS = 100
 
 /**
- * Caches the reviews of the held mails that people have read most recently. A person reads a long mail page by page,
- * and a new review for each page could take half a second of processor time.
+ * Caches the reviews (readable texts) of those mails waiting for approval that people have read most recently. A person
+ * reads a long mail page by page, and a new review for each page could take half a second of processor time.
  */
 export class RecentReviews {
   readonly #kept = new Map<string, { review: Review; chars: number }>()

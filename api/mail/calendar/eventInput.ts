@@ -102,7 +102,7 @@ export const EventInput = t.Optional(
 )
 export type EventInput = NonNullable<Static<typeof EventInput>>
 
-/** Describes the fields of an event that the table own_events stores. */
+/** Describes the fields of a calendar event that the table own_events stores. */
 type Announced = Pick<
   WrittenEvent,
   'summary' | 'start' | 'end' | 'description' | 'location' | 'url' | 'rule'

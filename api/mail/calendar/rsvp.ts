@@ -187,8 +187,8 @@ function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
 }
 
 /**
- * Returns the time of an event in the form that the answer to the invitation uses. A time in a zone without an IANA
- * name is written in UTC.
+ * Returns the time of a calendar event in the form that the answer to the invitation uses. A time in a zone without an
+ * IANA name is written in UTC.
  */
 const writtenTime = ({ allDay }: Invite, time: CalendarTime): WrittenTime =>
   allDay || time.zone !== null ? time : { local: time.at.slice(0, 19), zone: null }

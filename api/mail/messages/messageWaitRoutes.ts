@@ -121,16 +121,16 @@ export async function waitForMessage(
   const { projectId } = allowedCaller(request, has)
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
-  // The event reader opens before the function reads the inbox. Otherwise the wait could miss a message that arrives
-  // between these two steps.
+  // The reader of the project's events opens before the function reads the inbox. Otherwise the wait could miss a
+  // message that arrives between these two steps.
   const { reader } = await events.open(projectId, null)
   const awaited = AWAITED[has ?? 'message']
   const leave = () => reader.close()
   wait.signal.addEventListener('abort', leave)
   if (wait.signal.aborted) leave()
   try {
-    // The owner may have changed the key after the check of the key and before the event reader was open. Therefore the
-    // code checks the key again. A later change of the key ends the event reader.
+    // The owner may have changed the API key after its check and before the event reader was open. Therefore the code
+    // checks the API key again. A later change of the API key ends the event reader.
     await stateOf(request).admitAgain?.()
     const caller = allowedCaller(request, has)
     if (filter.after !== null) {
@@ -147,8 +147,8 @@ export async function waitForMessage(
     for (;;) {
       const arrived = await reader.next(deadlineMs)
       if (arrived.length === 0) {
-        // If the owner revokes the key, the event reader ends early. In this case, the following check returns 401 to
-        // the caller.
+        // If the owner revokes the API key, the event reader ends early. In this case, the following check returns 401
+        // to the caller.
         if (!wait.signal.aborted) await stateOf(request).admitAgain?.()
         return null
       }
