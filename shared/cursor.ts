@@ -6,9 +6,9 @@
  * because ISO 8601 §5.3.1.4 allows any number of fraction digits.
  */
 export type Cursor = {
-  /** Holds the time of the last row on the page, in milliseconds since the epoch. */
+  /** Holds the time of the last row on the page of a list, in milliseconds since the epoch. */
   atMs: number
-  /** Holds the row number of the last row on the page. The row number orders rows of the same millisecond. */
+  /** Holds the row number of the last row on the page of a list. The row number orders rows of the same millisecond. */
   row: bigint
   /**
    * Holds the time at which the client read the first page of the list, in milliseconds since the epoch. Only lists

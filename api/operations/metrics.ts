@@ -127,7 +127,10 @@ export function createMetrics({
   limits,
 }: {
   pool: Pool
-  /** Holds the event readers of this process, because a metric shows their number. */
+  /**
+   * Holds the event readers (open event streams and waiting calls) of this process, because a metric shows their
+   * number.
+   */
   events: { size(): number }
   /** Holds the requests of this process that wait for the result of a job. */
   waiters: { size(): number }

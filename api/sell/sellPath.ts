@@ -36,7 +36,7 @@ export function normalPath(pathname: string): string {
   if (/\/\.{0,2}(?:;|%3B)/.test(decoded)) {
     throw new PathError('the path must not hold parameters of an empty segment or of a dot segment')
   }
-  // Decoding %2e can create a new dot segment in the path. Therefore the check reads the decoded path.
+  // Decoding %2e can create a new dot segment in the path. Therefore the check for dot segments reads the decoded path.
   if (/\/\.{1,2}(?:\/|$)/.test(decoded)) throw new PathError('the path must not hold dot segments')
   if (decoded.includes('//')) throw new PathError('the path must not hold an empty segment')
   if (!isClearPath(decoded)) {

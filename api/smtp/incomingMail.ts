@@ -16,8 +16,8 @@ const SMALL_BYTES = 64 * 1024
 /**
  * Limits the bytes on disk of messages that are still arriving. The field `allBytes` applies to all connections
  * together, and `sharerBytes` to one network or inbox. The field `loadedBytes` limits the bytes of complete large
- * messages in memory, each of which waits there for its turn in the spool. Without this limit, 29 messages of 35 MB
- * that end at the same moment took a gigabyte.
+ * messages in memory, each of which waits there until the spool has stored the message. Without this limit, 29 messages
+ * of 35 MB that end at the same moment took a gigabyte.
  */
 const BOUNDS = { allBytes: 1024 * MB, sharerBytes: 256 * MB, loadedBytes: 150 * MB }
 /**

@@ -91,8 +91,8 @@ const sendersOf = (address: string | null): Sharer[] =>
 const inboxSubject = (inbox: string, sender = ''): string => `inbox ${inbox} ${sender}`
 
 /**
- * Counts events by name within time windows of fixed length. When a window ends, the count of an event begins again at
- * 0.
+ * Counts events, such as the messages of a network, by name within time windows of fixed length. When a window ends,
+ * the count of an event begins again at 0.
  */
 class WindowCounts {
   readonly #windowMs: number

@@ -1,4 +1,4 @@
-/** Handles the route POST /v0/vault/{name}/sign, which returns signatures and never the key. */
+/** Handles the route POST /v0/vault/{name}/sign, which returns signatures and never the signing key. */
 
 import { checkBounds, effectiveBounds, OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'

@@ -139,8 +139,8 @@ function startConsole(session: Session): () => void {
       replaceContent(main, content)
     } catch (error) {
       if (signal.aborted) return
-      // While the service is unreachable, the old content stays on the page. The new screen opens when the service is
-      // reachable again.
+      // While the service is unreachable, the old content stays on the console page. The new screen opens when the
+      // service is reachable again.
       if (error instanceof OfflineError && main.childElementCount > 0) {
         connection.addEventListener('back', () => void show(moveFocus), { once: true, signal })
         main.ariaBusy = null

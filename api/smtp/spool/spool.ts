@@ -161,8 +161,8 @@ export class Spool {
       const { bavail, bsize } = statfsSync(this.#dataDir)
       this.#room = { untilMs: nowMs + ROOM_MS, bytes: bavail * bsize - RESERVE_BYTES }
     }
-    // The check requires twice the size of the messages, because each message is on disk twice: in the write-ahead log
-    // and in the spool's table.
+    // The check of the free disk space requires twice the size of the messages, because each message is on disk twice:
+    // in the write-ahead log and in the spool's table.
     return this.#room.bytes > bytes * 2
   }
 

@@ -43,7 +43,7 @@ function accept(db: Database, added: SpooledColumns[]): void {
 
 /**
  * Deletes mails from the spool without an fsync, after PostgreSQL has stored them. A power cut may undo the deletion.
- * The mover then moves the mail again, which changes nothing.
+ * The mover then moves the mail to PostgreSQL again, which changes nothing.
  */
 function remove(db: Database, sourceKeys: string[]): void {
   db.run('pragma synchronous = normal')

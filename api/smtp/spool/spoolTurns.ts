@@ -5,8 +5,8 @@ import { inboxSharer } from '../sharers.ts'
 import type { Arrival, Spool, SpooledSize } from './spool.ts'
 
 /**
- * Sets the maximum number of spooled mails that the mover keeps in memory. When it has moved them, it reads later mails
- * from the spool's file.
+ * Sets the maximum number of spooled mails that the mover (from the spool to PostgreSQL) keeps in memory. When it has
+ * moved them, it reads later mails from the spool's file.
  */
 const WINDOW = 20_000
 /**
@@ -16,7 +16,9 @@ const WINDOW = 20_000
 const BASE_MS = 1
 const BYTES_PER_MS = 4 * 1024
 
-/** Sets the time in milliseconds after which the mover tries a mail again that PostgreSQL has refused. */
+/**
+ * Sets the time in milliseconds after which the mover tries again to store a spooled mail that PostgreSQL has refused.
+ */
 const ASIDE_MS = 10 * 60_000
 
 type Waiting = { id: number; size: number }
@@ -58,8 +60,8 @@ export class SpoolTurns {
   }
 
   /**
-   * Returns at most `count` mails that the mover moves next. A batch holds at least one mail if a mail waits, and ends
-   * as soon as it has `maxBytes` bytes.
+   * Returns at most `count` spooled mails that the mover stores in PostgreSQL next. A batch holds at least one mail if
+   * a mail waits, and ends as soon as it has `maxBytes` bytes.
    */
   next(limit: { count: number; maxBytes: number }): SpoolBatch {
     for (;;) {

@@ -75,8 +75,8 @@ export function discoveryRoutes({ strangerReads }: Services) {
         set.headers['cache-control'] = CACHE_CONTROL
         const { limit, offset } = readPart(query, query.cursor === undefined ? query.offset : '0')
         const after = query.cursor === undefined ? null : BigInt(query.cursor)
-        // The database query for a page reads one row more than the limit. If this row exists, the list has a next
-        // page.
+        // The database query for a page of the public list reads one row more than the limit. If this row exists, the
+        // list has a next page.
         const part = { words: null, after, limit: limit + 1, offset }
         const { endpoints, total } = await find(request, query, part)
         const shown = endpoints.slice(0, limit)

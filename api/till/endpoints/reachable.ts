@@ -57,9 +57,9 @@ export async function checkReachable({ pool }: Services, offer: Offer): Promise<
 async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
   const provoke = () => provokeEndpointCheck(pool, id, PROVOKE_PAUSE_MS)
   let restMs = await provoke()
-  // A timer can end slightly before the pause between two checks is over by the database's clock. The loop then waits
-  // again, because the service would otherwise refuse the challenge by the result of the previous check. If a long time
-  // remains, another request has started a check meanwhile, so the loop ends.
+  // A timer can end slightly before the pause between two checks of the endpoint is over by the database's clock. The
+  // loop then waits again, because the service would otherwise refuse the challenge by the result of the previous
+  // check. If a long time remains, another request has started a check meanwhile, so the loop ends.
   for (let maxMs = Number.POSITIVE_INFINITY; restMs > 0 && restMs < maxMs; maxMs = EARLY_MAX_MS) {
     await Bun.sleep(Math.ceil(Math.min(restMs, PROVOKE_PAUSE_MS)))
     restMs = await provoke()

@@ -25,8 +25,8 @@ export class OfferCounts {
   }
 
   /**
-   * Counts one payment challenge or one refused payment of an endpoint. An offer for a resource without an endpoint is
-   * not counted.
+   * Counts one payment challenge or one refused payment of an endpoint. A seller's offer of a resource without a
+   * registered endpoint is not counted.
    */
   record(
     kind: 'challenges' | 'refusals',

@@ -177,8 +177,8 @@ const change = (path: string, one: EventWebhook, refresh: () => Promise<void>): 
       }
       await ask(path + at`/${one.webhookId}`, { method: 'PATCH', body })
       toast('Saved')
-      // The page refreshes the list only after the dialog has closed, so that the focus returns to the button that
-      // opened the dialog.
+      // The console page refreshes the list only after the dialog has closed, so that the focus returns to the button
+      // that opened the dialog.
       return refresh
     },
   })

@@ -25,7 +25,8 @@ const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
  */
 export function signInPage(): HTMLElement | Promise<HTMLElement> {
   const token = location.hash.slice(1)
-  // The code replaces the page's address, so that the token of the sign-in link disappears from the browser history.
+  // The code replaces the address of the console page, so that the token of the sign-in link disappears from the
+  // browser history.
   history.replaceState(null, '', '/console/login')
   if (token === '') return signInChoices('Sign in')
   const trouble = h('div', {})
@@ -41,7 +42,7 @@ export function signInPage(): HTMLElement | Promise<HTMLElement> {
   )
 }
 
-/** Shows a page while the service cannot tell whether the person is signed in. */
+/** Shows a console page while the service cannot tell whether the person is signed in. */
 export const awayPage = (error: unknown): HTMLElement =>
   frame(
     h('h1', {}, 'That did not work'),
@@ -62,7 +63,7 @@ export async function companyPage(): Promise<HTMLElement> {
 }
 
 /**
- * Shows the page for people without a session, with every way to sign in.
+ * Shows the console page for people without a session, with every way to sign in.
  * @param entered is a function that runs after a successful sign-in with a passkey.
  */
 export async function signInChoices(

@@ -10,7 +10,9 @@ type Watched<Value> = {
    */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
-  /** Sets the milliseconds between two loads of the shown value. Without it, the page loads the value only once. */
+  /**
+   * Sets the milliseconds between two loads of the shown value. Without it, the console page loads the value only once.
+   */
   everyMs?: number
   /** Holds a signal that aborts when the user leaves the screen. */
   signal: AbortSignal
@@ -32,8 +34,8 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   let looks = 0
   const look = async (watching: boolean) => {
     const turn = ++looks
-    // The page ignores the response to an earlier load if it arrives after the response to a later load, because it is
-    // then out of date.
+    // The console page ignores the response to an earlier load if it arrives after the response to a later load,
+    // because it is then out of date.
     const isOver = () => signal.aborted || turn !== looks
     try {
       const value = await load(watching)
@@ -43,8 +45,8 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
       shown = seen
     } catch (error) {
       if (isOver()) return
-      // After a network error, the old content stays on the page. An error response of the service replaces the old
-      // content.
+      // After a network error, the old content stays on the console page. An error response of the service replaces the
+      // old content.
       if (shown !== null && !(error instanceof AskError)) return
       shown = null
       replaceContent(element, notice('bad', error instanceof Error ? error.message : String(error)))

@@ -7,7 +7,7 @@ import { copyable, heading, tabs } from './ui.ts'
 /** Holds the data that the console passes to one of its screens. */
 export type ScreenContext = {
   params: string[]
-  /** Holds the query parameters of the page's address. */
+  /** Holds the query parameters of the console page's address. */
   query: URLSearchParams
   session: Session
   /** Holds a signal that aborts when the user leaves the screen. */

@@ -6,7 +6,8 @@ import { badge } from '../kit/ui.ts'
 const PLAIN = new Set(['received', 'sent', 'read', 'unread'])
 
 /**
- * Makes the badges for the labels of a message. It leaves out a label that another element of the page already shows.
+ * Makes the badges for the labels of a message. It leaves out a label that another element of the console page already
+ * shows.
  */
 export function labelBadges(labels: readonly string[], alreadyShown?: string): Child {
   const shown = labels.filter((label) => !PLAIN.has(label) && label !== alreadyShown)

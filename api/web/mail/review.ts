@@ -8,7 +8,7 @@ import { connection, OfflineError } from '../kit/offline.ts'
 import type { HeldRequest, Project } from '../kit/types.ts'
 import { button, notice } from '../kit/ui.ts'
 
-/** Describes one page of a held mail. */
+/** Describes one page of a mail that waits for approval. */
 type ReviewPage = {
   page: number
   pages: number
@@ -21,9 +21,9 @@ type ReviewPage = {
 type Letter = NonNullable<HeldRequest['message']>
 
 /**
- * Shows the pages of a held mail.
+ * Shows the pages of a held mail (a mail that waits for approval).
  * @param whole is called with the seal (a signed proof) of the last page, but only if the pages show every part of the
- * mail.
+ *   mail.
  */
 export function review(
   project: Project,

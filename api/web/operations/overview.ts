@@ -28,7 +28,7 @@ const RANGES: readonly (readonly [range: string, label: string, parts: string])[
   ['month', 'Month', 'day by day'],
 ]
 
-/** Shows the figures of the whole service for one period, which the address of the page names. */
+/** Shows the figures of the whole service for one period, which the address of the console page names. */
 export const overview: Screen = ({ signal, query }) => {
   const [range, label, parts] = RANGES.find(([name]) => name === query.get('range')) ?? RANGES[0]!
   // The code reverses the sign, because the service counts a time zone in minutes east of UTC, but browsers count

@@ -62,8 +62,8 @@ const shown = (text: string): string =>
   )
 
 /**
- * Shows all terms of the payment that the service would sign, and the buttons for the decision. Texts of the agent or
- * the seller are marked.
+ * Shows all terms of the payment that the service would sign, and the buttons for the decision. The console shows which
+ * texts come from the agent or the seller.
  */
 async function decide(
   base: string,

@@ -58,8 +58,8 @@ export const sellSomething = ({ projectId }: Project): void =>
         },
       )
       const { endpointId, webhookSecret } = made
-      // The service refuses a second trial while a trial of the endpoint runs. The page then shows the result of the
-      // running trial.
+      // The service refuses a second trial while a trial of the endpoint runs. The console page then shows the result
+      // of the running trial.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)

@@ -19,7 +19,7 @@ const NAMES = [
 
 export type PaymentFilters = Partial<Record<(typeof NAMES)[number], string>>
 
-/** Reads the payment filters in a page's address, and ignores all other parameters. */
+/** Reads the payment filters in the address of a console page, and ignores all other parameters. */
 export function readFilters(query: URLSearchParams): PaymentFilters {
   const filters: PaymentFilters = {}
   for (const name of NAMES) {
@@ -46,7 +46,7 @@ const STATES = [
   ['failed', 'failed'],
 ] as const
 
-/** Makes the form of the payment filters. Submitting the form opens a page with the filters in its address. */
+/** Makes the form of the payment filters. Submitting the form opens a console page with the filters in its address. */
 export function filterForm(
   projectId: string,
   filters: PaymentFilters,

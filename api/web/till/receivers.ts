@@ -37,7 +37,7 @@ export async function receiversOf(
   ]
 }
 
-/** Returns the query parameter that names a receiver of events. */
+/** Returns the query parameter that names a receiver of webhook events. */
 export const receiverQuery = (id: string): Record<string, string> =>
   id.startsWith('se_') ? { endpointId: id } : { webhookId: id }
 

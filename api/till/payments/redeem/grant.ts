@@ -139,7 +139,8 @@ export async function grant(
 
 /**
  * Returns the result of a payment that {@link grant} did not grant. A reorganisation can undo the settlement before the
- * grant. Such a payment counts as pending, because a payer that is told to pay again would pay twice.
+ * grant (the right to serve the resource). Such a payment counts as pending, because a payer that is told to pay again
+ * would pay twice.
  */
 export async function ungranted(
   { payments }: Pick<Services, 'payments'>,

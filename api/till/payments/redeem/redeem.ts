@@ -36,8 +36,8 @@ import { type RedeemPlaces, redeemPlaces } from './redeemPlaces.ts'
 import { type Judged, judge, type Outcome, settleWithin } from './settleWithin.ts'
 
 /**
- * Describes the body of a redeem request. The field `network` holds the name of the network in x402 version 1 or in
- * version 2.
+ * Describes the body of a redeem request, with which a seller lets the service settle a payment. The field `network`
+ * holds the name of the network in x402 version 1 or in version 2.
  */
 export type RedeemInput = {
   paymentHeader: string | object

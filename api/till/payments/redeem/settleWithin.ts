@@ -54,9 +54,9 @@ export async function judge(offer: Offer, decoded: DecodedPayment): Promise<Judg
 }
 
 /**
- * Settles the payment that a payer makes for an offer. The function waits until `deadlineMs` (performance.now()) at
- * most. It stores the authorization as a payment before the service broadcasts a transaction. A second request with the
- * same authorization waits for the end of the existing payment.
+ * Settles the payment that a payer makes for a seller's offer (a resource and its price). The function waits until
+ * `deadlineMs` (performance.now()) at most. It stores the authorization as a payment before the service broadcasts a
+ * transaction. A second request with the same authorization waits for the end of the existing payment.
  * @param places counts the redeem call against the limit that applies to the call.
  * @throws {GateRefusal} 429 if the request exceeds its limit.
  */
@@ -107,7 +107,10 @@ const keyOf = ({ chainId, network }: Chain, payload: PaymentPayload) => ({
   nonce: payload.payload.authorization.nonce,
 })
 
-/** Returns the record that the service stores when it accepts an authorization for an offer. */
+/**
+ * Returns the record that the service stores when it accepts an authorization for a seller's offer (a resource and its
+ * price).
+ */
 export function claimOf(
   offer: Offer,
   payload: PaymentPayload,

@@ -43,8 +43,8 @@ export const ORDER: Filter = {
 }
 
 /**
- * Holds the values of a list's filters by name. It omits empty filters, and parameters in the page's address that name
- * no filter.
+ * Holds the values of a list's filters by name. It omits empty filters, and parameters in the console page's address
+ * that name no filter.
  */
 export type Given = Record<string, string>
 

@@ -20,8 +20,8 @@ async function toBase64(file: File): Promise<string> {
 }
 
 /**
- * Holds the files that the user attaches to a mail. For a reopened draft, the page knows only the names of the files,
- * so new files replace all old files.
+ * Holds the files that the user attaches to a mail. For a reopened draft, the console page knows only the names of the
+ * files, so new files replace all old files.
  * @param changed is called whenever the user changes the files.
  */
 export function chosenFiles(stored: readonly Stored[], changed: () => void) {
@@ -51,7 +51,7 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
   }
   const remove = (n: number): void => {
     // The browser does not have the content of files that only the service stores. Therefore, if the user removes one
-    // of them, the page removes all.
+    // of them, the console page removes all of them.
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }
