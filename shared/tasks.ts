@@ -33,8 +33,8 @@ export const taskPayloads = {
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
-  // The field `attempt` is the number of the delivery attempt that the job makes. If the field is undefined, the job
-  // makes the first attempt. A job is outdated if the next attempt of its delivery has another number.
+  // The field `attempt` is the number of the webhook delivery attempt that the job makes. If the field is undefined,
+  // the job makes the first attempt. A job is outdated if the next attempt of its delivery has another number.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),

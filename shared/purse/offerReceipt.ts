@@ -271,7 +271,10 @@ function speaksOf(kind: 'offer' | 'receipt', payload: unknown, subject: ProofSub
   )
 }
 
-/** Returns the time in Unix seconds at which an offer ends. An offer without such a time never ends. */
+/**
+ * Returns the time in Unix seconds at which a seller's signed offer ends. A signed offer without such a time never
+ * ends.
+ */
 function endOf({ validUntil, issuedAt, maxTimeoutSeconds }: z.output<typeof payloads.offer>) {
   const ends = [
     validUntil || Infinity,

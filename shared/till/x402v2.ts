@@ -195,7 +195,8 @@ function encodeForm({
     x402Version: 2,
     error,
     resource: { url: requirement.resource, ...more },
-    // The payment flow `upfront` means that redeem moves the money before the seller delivers the resource.
+    // The payment flow `upfront` means that the seller's redeem call moves the money before the seller delivers the
+    // resource.
     accepts: [{ ...terms, extra: { ...terms.extra, paymentFlow: 'upfront' } }],
     ...(Object.keys(extensions).length > 0 && { extensions }),
   })

@@ -8,8 +8,8 @@ export type Macs = {
 }
 
 /**
- * Makes MACs with a key that is derived from the first master key. A check accepts the MACs of all master keys, because
- * the processes do not change their first master key at the same moment.
+ * Makes MACs with a key that is derived from the first master key. The check of a MAC accepts the MACs of all master
+ * keys, because the processes do not change their first master key at the same moment.
  * @param purpose is the label of the derived key. A MAC for one purpose is invalid for every other purpose.
  */
 export function macsFor(masterKeys: readonly MasterKey[], purpose: string): Macs {

@@ -10,7 +10,7 @@ export type NewDelivery = {
   projectId: string
   /** Names the receiver of the webhook delivery: a seller's endpoint, or a webhook of the project. */
   to: { endpointId: string } | { webhookId: string }
-  /** Holds the id of the object that the event is about, such as a payment. */
+  /** Holds the id of the object that the webhook event is about, such as a payment. */
   subjectId: string | null
   /** Holds the value of the header X-Service-Event, such as `payment.received`. */
   event: string

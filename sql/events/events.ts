@@ -6,7 +6,7 @@ import { createDeliveries, type NewDelivery, transferEventKey } from './deliveri
 
 /**
  * Holds the PostgreSQL channel on which the service announces the id of a project that has a new event. A `!` before
- * the project's id means that the keys or scopes of the project changed.
+ * the project's id means that the API keys of the project or their scopes changed.
  */
 export const EVENTS_CHANNEL = 'events'
 
@@ -199,7 +199,10 @@ export type StreamState = {
    * event.
    */
   oldest: bigint
-  /** Holds the time of the event that the client knows. Null means that the database no longer stores this event. */
+  /**
+   * Holds the time of the last event that the client of an event stream knows. Null means that the database no longer
+   * stores this event.
+   */
   knownAt: Date | null
 }
 

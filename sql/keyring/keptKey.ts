@@ -20,15 +20,15 @@ export function keptKey(
   if (!existsSync(file)) {
     const bytes = crypto.getRandomValues(new Uint8Array(KEY_BYTES))
     const draft = `${file}.${process.pid}`
-    // Without fsync, a power failure could empty the key file, although the database already has secrets under this
-    // key.
+    // Without fsync, a power failure could empty the file with the generated key, although the database already has
+    // secrets under this key.
     writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, {
       mode: 0o600,
       flush: true,
     })
     try {
-      // A hard link creates the key file only if it does not exist yet, and only with its full content. Therefore two
-      // processes that start at the same time read the same key.
+      // A hard link creates the file of the generated key only if it does not exist yet, and only with its full
+      // content. Therefore two processes that start at the same time read the same key.
       linkSync(draft, file)
     } catch (error) {
       if (errorCode(error) !== 'EEXIST') throw error

@@ -25,7 +25,7 @@ export type RateWindow = (typeof RATE_WINDOWS)[number]
 
 /**
  * Tells whether the stored rate window is the current one. The window of the next minute also counts as current,
- * because a statement that began before the turn of a minute may find it. A window that lies further in the future does
+ * because a statement that began before the end of a minute may find it. A window that lies further in the future does
  * not count, because it comes from a clock that was later set back.
  */
 const IS_CURRENT = `w.window_start between excluded.window_start and excluded.window_start + interval '1 minute'`

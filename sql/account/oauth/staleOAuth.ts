@@ -21,8 +21,8 @@ export const STALE_OAUTH: readonly ((db: Queryable) => Promise<void>)[] = [
     deleteInBatches(
       db,
       'oauth_tokens',
-      // Because of the array function in this condition, PostgreSQL finds the tokens by the ids of their grants.
-      // Otherwise it would read all tokens.
+      // Because of the array function in this condition, PostgreSQL finds the OAuth tokens by the ids of their OAuth
+      // grants. Otherwise it would read all tokens.
       `grant_id = any (array(select id from oauth_grants where ${endedBefore('0')}))`,
     ),
   (db) =>

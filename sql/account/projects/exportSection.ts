@@ -22,7 +22,7 @@ export type Section = {
   from: string
   /**
    * Holds the SQL expressions by which the export orders the rows of a section, with their SQL types. A section that
-   * can be long has an index in this order. Without it, each page would sort the whole section.
+   * can be long has an index in this order. Without it, the query for each page would sort the whole section.
    */
   order: Order
   /** Maps each field of an exported row to an SQL expression. */
