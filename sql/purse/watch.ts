@@ -211,8 +211,8 @@ const inMandates = (change: string) => `
   where pm.purchase_row = c.row and m.row = pm.mandate_row`
 
 /**
- * Records that the chain shows the Transfer event of an open payment, and records an event for the project. @returns
- * false if the payment was not open.
+ * Records that the chain shows the Transfer event of an open payment, and records a webhook event for the project.
+ * @returns false if the payment was not open.
  */
 export function recordSpent(
   pool: Pool,

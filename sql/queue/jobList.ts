@@ -20,8 +20,8 @@ export type ListedJob = {
 }
 
 /**
- * Sets the maximum number of characters of a job's error in the list. The start of the text is enough, because a stack
- * trace begins with the name of the error.
+ * Sets the maximum number of characters of a job's error in the operator's list of jobs. The start of the text is
+ * enough, because a stack trace begins with the name of the error.
  */
 const ERROR_LENGTH = 2_000
 

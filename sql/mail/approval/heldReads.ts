@@ -21,7 +21,10 @@ export type HeldMail = {
   attachments: Attachment[]
   deliveryStatus: string
   sendAt: Date | null
-  /** Lists the recipients of the held mail whom an email rule or a suppression refused. */
+  /**
+   * Lists the recipients of the held mail (the mail that waits for approval) whom an email rule or a suppression
+   * refused.
+   */
   refused: string[]
 }
 
@@ -49,8 +52,8 @@ export async function readHeldMails(
 }
 
 /**
- * Returns the SHA-256 of the bytes that the service will send for a held mail, without reading the bytes. @returns null
- * if the held mail is deleted, or if the service has not composed its bytes yet.
+ * Returns the SHA-256 of the bytes that the service will send for a held mail (a mail that waits for approval), without
+ * reading the bytes. @returns null if the held mail is deleted, or if the service has not composed its bytes yet.
  */
 export async function storedHeldHash(
   db: Queryable,
@@ -64,8 +67,8 @@ export async function storedHeldHash(
 }
 
 /**
- * Returns the bytes that the service will send for a held mail, and the SHA-256 of these bytes. @returns null if the
- * held mail is deleted.
+ * Returns the bytes that the service will send for a held mail (a mail that waits for approval), and the SHA-256 of
+ * these bytes. @returns null if the held mail is deleted.
  */
 export async function heldBytes(
   stores: MailStores,

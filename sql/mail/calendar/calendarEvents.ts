@@ -115,14 +115,18 @@ export async function listCalendar(
   return items.map((item) => ({ ...item, answers: answers.get(item) ?? [] }))
 }
 
-/** Holds the invite with the first instance of its event on a page. For further instances, the field is null. */
+/**
+ * Holds the invite with the first instance of its event on a page of calendar events. For further instances, the field
+ * is null.
+ */
 type Shared = { invite: Invite | null }
 type Instance = Pick<CalendarItem, 'eventRow' | 'invite' | 'startsAt'>
 
 /**
- * Finds the present attendees' answers to instances of events. An answer to a single instance takes precedence over an
- * answer to the whole series. An answer to the series does not count for an instance that has another time. The query returns neither comments nor answers of removed attendees. If it returned them,
- * one page of a hostile series would have 150 MB.
+ * Finds the present attendees' answers to instances of calendar events. An answer to a single instance takes precedence
+ * over an answer to the whole series. An answer to the series does not count for an instance that has another time. The
+ * query returns neither comments nor answers of removed attendees. If it returned them, one page of a hostile series
+ * would have 150 MB.
  */
 async function findAnswers<Item extends Instance>(
   db: Queryable,

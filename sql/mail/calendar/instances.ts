@@ -25,8 +25,8 @@ export const INSTANCES_MAX = 2_000
  */
 const TRIES_MAX = 3
 /**
- * Sets the number of seconds after which a second job run may compute an event's instances. The first run has then
- * certainly died.
+ * Sets the number of seconds after which a second job run may compute the instances of a calendar event. The first run
+ * has then certainly died.
  */
 const CLAIM_SECONDS = 10
 
@@ -174,8 +174,8 @@ export async function takeExpansion(
 }
 
 /**
- * Returns the earliest time at which the claim of a job run on an event of the project ends. Another run may then take
- * the event over. Null means that no run holds a claim on an event of the project.
+ * Returns the earliest time at which the claim of a job run on a calendar event of the project ends. Another run may
+ * then take the event over. Null means that no run holds a claim on a calendar event of the project.
  */
 export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>({

@@ -161,8 +161,8 @@ function match(
 }
 
 /**
- * Returns the recipient of the sent copy that the bounce returns. A proven bounce is about this recipient only, even if
- * it names another address, because this recipient may have forwarded the mail.
+ * Returns the recipient whose copy of the sent message the bounce returns. A proven bounce is about this recipient
+ * only, even if it names another address, because this recipient may have forwarded the mail.
  */
 function prove(
   { address }: ReturnedCopy,
@@ -189,14 +189,15 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Sets the maximum number of sent copies that the function reads for one bounce address. The address holds only the
- * beginning of a message's hash, so several messages may fit it.
+ * Sets the maximum number of sent copies of messages (each recipient gets one) that the function reads for one bounce
+ * address. The address holds only the beginning of a message's hash, so several messages may fit it.
  */
 const COPIES_MAX = 500
 
 /**
- * Finds the sent copy that an inbound mail returns. The recipient of the inbound mail is the envelope sender of this
- * copy. @returns null if the recipient is no bounce address of this service, or if the sent message is deleted.
+ * Finds the copy of a sent message (each recipient gets one) that an inbound mail returns as a bounce. The recipient of
+ * the inbound mail is the envelope sender of this copy. @returns null if the recipient is no bounce address of this
+ * service, or if the sent message is deleted.
  */
 export async function findReturnedCopy(
   db: Queryable,

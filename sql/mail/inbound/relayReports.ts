@@ -21,7 +21,10 @@ type Copy = {
 const COPY = `
   select r.message_row, m.project_id, m.message_id, r.address, r.state, r.error, p.email_address as inbox
   from outbound_recipients r join messages m on m.row = r.message_row join projects p on p.id = m.project_id`
-/** Sets the maximum number of sent copies that a query reads for one id of a relay, or for one beginning of a hash. */
+/**
+ * Sets the maximum number of sent copies of messages (each recipient gets one) that a query reads for one id of a
+ * relay, or for one beginning of a hash.
+ */
 const COPIES_MAX = 500
 
 /**

@@ -133,8 +133,8 @@ async function giveBack(
 /**
  * Deletes messages and their dependent rows, except their threads. The caller has locked the inbox that contains the
  * messages.
- * @returns the recipients of scheduled and held mail among the messages. The caller takes them off the daily quota
- * after it has changed the threads.
+ * @returns the recipients of scheduled mail, and of mail that waits for approval, among the messages. The caller takes
+ *   them off the daily quota after it has changed the threads.
  */
 export async function deleteRows(
   db: Client,

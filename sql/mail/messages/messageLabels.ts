@@ -31,7 +31,8 @@ export async function updateLabels(
     if (rows[0] === undefined) return null
     const kept = new Set([...rows[0].labels, ...change.add])
     for (const label of change.remove) kept.delete(label)
-    // The service itself may have added labels above the limit. Such a message may keep or lose labels.
+    // The service itself may have added labels above the maximum number of labels. Such a message may keep or lose
+    // labels.
     if (kept.size > Math.max(LABELS_MAX, rows[0].labels.length)) throw new TooManyLabelsError()
     await db.query('update messages set labels = $2 where row = $1', [rows[0].row, [...kept]])
     return toMessage({ ...rows[0], labels: [...kept] })

@@ -145,7 +145,7 @@ const PAGE_TEXT_BYTES = 8 * 1024 * 1024
 
 export type MessageFilter = {
   projectId: string
-  /** Selects messages that have all labels of the list. */
+  /** Selects messages that have all labels of the given list. */
   labels: readonly string[]
   /** Selects messages from the time `after` (inclusive) to the time `before` (exclusive). */
   after: Date | null

@@ -39,10 +39,10 @@ export type TextOutcome = {
 }
 
 /**
- * Records the texts that a worker process read from attachments of one message, together with the events. A second call
- * for the same attachment changes nothing. After the last text of a message, the transaction also queues a job, which
- * makes the texts searchable if the present run dies. If the database refuses the values of an attachment, the
- * attachment fails for good. Otherwise every new attempt would meet the same refusal, and the project's other
+ * Records the texts that a worker process read from attachments of one message, together with the webhook events. A
+ * second call for the same attachment changes nothing. After the last text of a message, the transaction also queues a
+ * job, which makes the texts searchable if the present run dies. If the database refuses the values of an attachment,
+ * the attachment fails for good. Otherwise every new attempt would meet the same refusal, and the project's other
  * attachments would never be read.
  * @returns true if the service has now read every attachment of the message.
  */

@@ -185,7 +185,7 @@ async function announceEnds(db: Queryable, messageRows: readonly string[]): Prom
   await recordEvents(
     db,
     ended
-      // The end of a bounced mail needs no event, because the bounce has already caused an event.
+      // The end of a bounced mail needs no webhook event, because the bounce has already caused one.
       .filter(({ status }) => status !== 'bounced')
       .map(({ status, ...event }) => ({
         ...event,

@@ -265,7 +265,7 @@ async function endIn(
   await recordEvents(db, [{ projectId, type: 'purse.refused', data: purchaseEvent(final) }])
 }
 
-/** Stores the payment terms of the offer that the worker process chose. */
+/** Stores the payment terms of the seller's offer that the worker process chose. */
 export async function storeTerms(db: Queryable, id: string, offer: Offer): Promise<PurchaseRow> {
   const { rows } = await db.query<PurchaseRow>(
     `update purchases u set x402_version = $2, network = $3, asset = $4, pay_to = $5, amount_atomic = $6, resource = $7,

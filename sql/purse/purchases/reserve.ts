@@ -318,8 +318,8 @@ function askReason(
 const WARNINGS = [95, 80] as const
 
 /**
- * Returns an event for each limit of a mandate of which a given payment uses up 80 % or 95 %. The sums of the mandate
- * must not include this payment yet.
+ * Returns a webhook event for each limit of a mandate of which a given payment uses up 80 % or 95 %. The sums of the
+ * mandate must not include this payment yet.
  */
 const warnings = (
   projectId: string,

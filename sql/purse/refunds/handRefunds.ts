@@ -134,7 +134,7 @@ export async function soldNonces(
 
 /**
  * Records the transfer of a refund that a seller sent by hand, together with its receipt. For a new transfer, the
- * function also records an event. @returns false if the transfer already counts for another refund, a sale or a
+ * function also records a webhook event. @returns false if the transfer already counts for another refund, a sale or a
  * purchase.
  */
 export function recordHandRefund(

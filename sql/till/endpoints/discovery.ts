@@ -24,7 +24,9 @@ export type DiscoveredEndpoint = {
   updatedAt: Date
 }
 
-/** Selects the endpoints of a page of the public list. A null filter field does not restrict the list. */
+/**
+ * Selects the endpoints of a page of the public list of paid resources. A null filter field does not restrict the list.
+ */
 export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null
@@ -40,7 +42,7 @@ export type DiscoveryFilter = {
   maxAtomic: bigint | null
   /** Selects only endpoints with metadata that tells how a client calls the endpoint. */
   hasBazaar: boolean
-  /** Holds the row number after which the list continues. */
+  /** Holds the row number after which the public list of paid resources continues. */
   after: bigint | null
   limit: number
   offset: number

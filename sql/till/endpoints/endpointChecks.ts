@@ -30,8 +30,8 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
     text: `select verification_status as status, verification_detail as detail,
                   verification_checked_at as checked_at,
                   floor(extract(epoch from clock_timestamp() - check_queued_at) * 1000) as queued_ms,
-                  -- A check that began over 25 s ago counts as ended, because a check takes at most 20 s. A crashed
-                  -- worker process never records the end of its check.
+                  -- A check of an endpoint that began over 25 s ago counts as ended, because such a check takes at most
+                  -- 20 s. A crashed worker process never records the end of its check.
                   coalesce(check_started_at > clock_timestamp() - interval '25 seconds', false) as running
            from seller_endpoints where id = $1 and deleted_at is null`,
     values: [id],
