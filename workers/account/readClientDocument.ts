@@ -27,8 +27,8 @@ export const createReadClientDocument =
   async ({ documentId }) => {
     const url = await findWantedUrl(pool, documentId)
     if (url === null) return
-    // All document fetches together count as one party in the sharing of the job slots, so that strangers cannot take
-    // the job slots of webhooks.
+    // All fetches of client metadata documents together count as one party in the sharing of the job slots, so that
+    // strangers cannot take the job slots of webhooks.
     const turn = await lanes.enter(`client document:${new URL(url).hostname}`, 'client documents')
     if (!turn.granted) return await queueDocument(pool, documentId, turn.returnInMs)
     try {

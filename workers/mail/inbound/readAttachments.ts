@@ -138,8 +138,8 @@ export function createReadAttachments(
   }
 
   /**
-   * Claims some attachments of one message, reads them, and records their texts. @returns the number of attachments
-   * that were read.
+   * Takes some attachments of one message for this job run, reads them, and records their texts. @returns the number of
+   * attachments that were read.
    */
   const readSome = async (projectId: string, limit: number): Promise<number> => {
     const claim = randomUUID()

@@ -27,7 +27,10 @@ type SendOptions = {
   keyring: KeyringSource
   /** Stores mail contents that are too large for the database. */
   blobs: Blobs
-  /** Holds the keys from which the service makes the envelope senders of sent copies. */
+  /**
+   * Holds the keys with which the service makes the envelope senders of its mail. Each recipient's copy has a separate
+   * envelope sender.
+   */
   bounceKeys: BounceKeys
   /**
    * Holds the storage limit in bytes of projects that have no limit of their own. If `storageBytes` is absent or null,

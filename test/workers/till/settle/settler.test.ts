@@ -56,7 +56,7 @@ describe('the settler (the worker that settles payments) sends each payment once
     expect(await till.payment(elsewhere)).toMatchObject({ state: 'verified', txHash: null })
   })
 
-  test('if the transaction of a payment was stored but not sent, the settler sends the same bytes', async () => {
+  test('if the transaction of a payment was stored but not sent, the settler (settlement worker) sends the same bytes', async () => {
     const id = await till.claim(await pay())
     till.proxy.fault = { status: 503 }
     await run(id)
@@ -85,7 +85,7 @@ describe('the settler (the worker that settles payments) sends each payment once
     },
   )
 
-  test('the settler sends a payment from a gas wallet whose balance it has not read yet', async () => {
+  test('the settler (settlement worker) sends a payment from a gas wallet whose balance it has not read yet', async () => {
     const before = await sent()
     const id = await till.claim(await pay())
     await settlePayments({ ...till.chain, balances: new Map() }, [id])
@@ -93,7 +93,7 @@ describe('the settler (the worker that settles payments) sends each payment once
     expect((await till.payment(id)).txHash).not.toBeNull()
   })
 
-  test('the settler uses only a gas wallet that has enough ether for the gas of the payment', async () => {
+  test('the settler (settlement worker) uses only a gas wallet that has enough ether for the gas of the payment', async () => {
     const poor = privateKeyToAccount(generatePrivateKey())
     await syncWallet(till.pool, { ...WALLET, address: poor.address }, 0n)
     const before = await sent()
@@ -257,21 +257,21 @@ describe('the settler (the worker that settles payments) postpones a payment tha
     expect(await queuedPayments(till.pool)).toEqual([id])
   }
 
-  test('the settler postpones a payment while the state of the chain is unknown', async () => {
+  test('the settler (settlement worker) postpones a payment while the state of the chain is unknown', async () => {
     const id = await till.claim(await pay())
     const unknown: ChainView = { ...till.chain, network: null, head: null }
     await settlePayments(unknown, [id])
     await waits(id)
   })
 
-  test('the settler postpones a payment while the chain node cannot simulate the payment', async () => {
+  test('the settler (settlement worker) postpones a payment while the chain node cannot simulate the payment', async () => {
     const id = await till.claim(await pay())
     till.proxy.errors.set('eth_call', () => ({ code: -32000, message: 'header not found' }))
     await run(id)
     await waits(id)
   })
 
-  test('the settler postpones a payment until its authorization becomes valid', async () => {
+  test('the settler (settlement worker) postpones a payment until its authorization becomes valid', async () => {
     const { timestamp } = await till.client.getBlock()
     const id = await till.claim(
       await pay({ validAfter: timestamp + 1_000n, validBefore: timestamp + 2_000n }),
@@ -280,7 +280,7 @@ describe('the settler (the worker that settles payments) postpones a payment tha
     await waits(id)
   })
 
-  test('the settler postpones a payment while no gas wallet can pay the gas', async () => {
+  test('the settler (settlement worker) postpones a payment while no gas wallet can pay the gas', async () => {
     const id = await till.claim(await pay())
     till.chain.balances.set(WALLET.address.toLowerCase(), 1n)
     await run(id)
@@ -290,7 +290,7 @@ describe('the settler (the worker that settles payments) postpones a payment tha
     expect((await till.payment(id)).txHash).not.toBeNull()
   })
 
-  test('the settler postpones a payment while another payment deploys the same payer’s wallet', async () => {
+  test('the settler (settlement worker) postpones a payment while another payment deploys the same payer’s wallet', async () => {
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 1_000_000n)
     const claim = async () => {
@@ -318,7 +318,7 @@ describe('the settler (the worker that settles payments) postpones a payment tha
   })
 })
 
-test('the settler does not send a failed payment, even if a transaction of the payment is stored', async () => {
+test('the settler (settlement worker) does not send a failed payment, even if a transaction of the payment is stored', async () => {
   const payment = await pay()
   const id = await till.claim(payment)
   await storeSigned(till.pool, WALLET, [[id]], new Map(), async (_, nonce) => ({

@@ -122,7 +122,7 @@ describe('a payment that the chain refuses fails only if the refusal is certain'
   test('a refusal does not end a payment if another job run has already sent the payment’s transaction', async () => {
     const id = await poor()
     const payment = await till.payment(id)
-    // This wallet signs no other transaction, so its nonces have no gap.
+    // This gas wallet signs no other transaction, so its nonces have no gap.
     const wallet = { chainId: till.chain.network.chainId, address: payment.payer }
     await newTransaction(till.pool, id, wallet)
     await judgeRefusal(till.chain, payment, NO_MONEY)

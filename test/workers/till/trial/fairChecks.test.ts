@@ -24,7 +24,7 @@ import { waitFor } from '../../../support/waitFor.ts'
 /** Holds a payer about whom the chain node never answers. */
 const SILENT: Address = '0x00000000000000000000000000000000000051e7'
 const CHECKS = 60
-/** Limits how many job slots the checks of one project may have at the same time. */
+/** Limits how many job slots the payment checks of one project may have at the same time. */
 const PROJECT_SLOTS = 6
 
 /** Starts a proxy to the chain node that answers no request about the payer SILENT. */

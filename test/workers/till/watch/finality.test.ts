@@ -180,7 +180,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     expect(memory.goneLooks.size).toBe(0)
   })
 
-  test('if a settlement is missing in two checks but was found in a check between them, the watch for reorganisations keeps it', async () => {
+  test('if a settlement is missing in two checks of the chain but was found in a check between them, the watch for reorganisations keeps it', async () => {
     const settlements = [await newSettled(pool), await newSettled(pool)]
     const missing = async (n: number) => {
       for (const [m, { id, txHash }] of settlements.entries()) {
@@ -219,7 +219,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     expect(await Promise.all(ids.map(stateOf))).toEqual(['settled', 'verified'])
   })
 
-  test('if a check undoes one settlement and misses another settlement for the first time, the watch for reorganisations still suspects a reorganisation', async () => {
+  test('if a check of the chain undoes one settlement and misses another settlement for the first time, the watch for reorganisations still suspects a reorganisation', async () => {
     const [first, second] = [await newSettled(pool), await newSettled(pool)]
     await mine(second.txHash, [second.id])
     memory.suspicious = true
@@ -232,7 +232,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     expect([await stateOf(second.id), memory.suspicious]).toEqual(['verified', false])
   })
 
-  test('a check that finds every settlement resets the count of checks with a missing settlement', async () => {
+  test('a check of the chain that finds every settlement resets the count of checks with a missing settlement', async () => {
     const { id, txHash } = await newSettled(pool)
     for (let n = 0; n < 3; n++) {
       hand.drop(txHash)

@@ -134,7 +134,7 @@ describe('a transaction that pays a group of payments settles only the payments 
     expect(await loners()).toEqual([coded!])
   })
 
-  test('if a payment group reverts in a block that the watcher has not read yet, only payers with code in this block get separate transactions', async () => {
+  test('if a payment group reverts in a block that the watcher (which polls the chain) has not read yet, only payers with code in this block get separate transactions', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     const unread = hand.chain.head.number + 1n

@@ -280,7 +280,7 @@ describe('if more than 200 payments are open, the service checks them in several
     return rows
   }
 
-  test('a long list of buyers’ open payments is checked in parts, one in each check, and then from the start again', async () => {
+  test('a long list of buyers’ open payments is checked in parts, one part in each check of the chain, and then from the start again', async () => {
     const first = await sign()
     const copies = await copy(first, 300)
     const [middle, newest] = [copies[150]!, copies.at(-1)!]
@@ -305,7 +305,7 @@ describe('if more than 200 payments are open, the service checks them in several
     expect([await moneyOf(older.id), await moneyOf(newer.id)]).toEqual(['spent', 'spent'])
   })
 
-  test('if more than 100 projects have open payments, each check examines some of the projects, and the next check examines the next projects', async () => {
+  test('if more than 100 projects have open payments, each check of the chain examines some of the projects, and the next check examines the next projects', async () => {
     const crowded = await sign()
     await copy(crowded, 1_000)
     const payments: Payment[] = []

@@ -56,7 +56,9 @@ async function reverted({
   }
   return id
 }
-/** Stores block 9 as the newest block at the claim of the payments, so that block 10 comes after the claim. */
+/**
+ * Stores block 9 as the newest block at the claim (storing) of the payments, so that block 10 comes after the claim.
+ */
 const claimedAtBlock9 = () =>
   pool.query('update payments set claim_head = 9, created_at = to_timestamp(9)')
 const find = async (...ids: string[]) => findReverted(hand.chain, await findPayments(pool, ids))

@@ -43,7 +43,8 @@ for (const [name, edit] of [
 ] as const) {
   test(`a settlement transaction ${name} settles no payment`, async () => {
     proxy.edits.set('eth_getTransactionReceipt', edit)
-    // The proxy hides the true Transfer events until the watcher has decided about the changed transaction receipt.
+    // The proxy hides the true Transfer events until the watcher (which polls the chain) has decided about the changed
+    // transaction receipt.
     proxy.answers.set('eth_getLogs', () => [])
     const { body } = await redeem(seller, (await pay()).header)
     expect(body).toMatchObject({ ok: false, reason: 'settlement_pending' })
