@@ -41,13 +41,13 @@ export type LaneLimits = {
    */
   returnMs: number
   /**
-   * Limits the fraction of all slots that one project occupies over all lanes. If it is absent, only the other limits
-   * apply.
+   * Limits the fraction of all slots that one project occupies in all lanes (queues for one receiver) together. If it
+   * is absent, only the other limits apply.
    */
   sharerPart?: number
   /**
-   * Limits the fraction of the pool's slots that all lanes together occupy. The other slots are for jobs without a
-   * lane. If it is absent, the lanes share all slots.
+   * Limits the fraction of the pool's slots that all lanes (queues for one receiver) together occupy. The other slots
+   * are for jobs without a lane. If it is absent, the lanes share all slots.
    */
   poolPart?: number
   /**

@@ -141,8 +141,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     }
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
     // When this read of the waiting payments began, a second group of payments was not allowed. By now, the first group
-    // may have run for longer than LATE_MS. A second group is then allowed, so the settler reads the waiting payments
-    // again.
+    // may have run for longer than LATE_MS. A second group is then allowed, so the settler (which settles payments)
+    // reads the waiting payments again.
     if (inMs === 0 && (grouped.taken.length > 0 || !mayGroup)) {
       look = after(LOOK_STATES, look, 'asked')
     }

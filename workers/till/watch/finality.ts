@@ -34,8 +34,8 @@ export type ReorganisationMemory = {
   /** Holds the number of the chain's newest block that the last poll found. */
   lastNumber: bigint | null
   /**
-   * Tells whether a chain reorganisation may have happened since the last check. A check that finds every settlement in
-   * its block clears this flag.
+   * Tells whether a chain reorganisation may have happened since the settlements were last checked. A check that finds
+   * every settlement in its block clears this flag.
    */
   suspicious: boolean
   goneLooks: Map<string, number>

@@ -17,12 +17,12 @@ import { resolveUsed } from './minedTransactions.ts'
 import { resendDropped } from './quietTransactions.ts'
 import { type Reconciler, reconcile } from './reconcile.ts'
 
-/** Limits how many receipts the watcher reads at once for transactions with used nonces. */
+/** Limits how many receipts the watcher (which polls the chain) reads at once for transactions with used nonces. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
 /**
- * Sets the divisor for the pause before the next poll: the watcher divides the time since the last change on the chain
- * by this number.
+ * Sets the divisor for the pause before the next poll: the watcher (which polls the chain) divides the time since the
+ * last change on the chain by this number.
  */
 const PAUSE_SHARE = 4
 
