@@ -1,7 +1,7 @@
 /**
- * Describes the id of an event, which consists of the event's number in the project and the event's time. A database
- * that was restored from a backup reuses the numbers of the lost events. The time distinguishes two events with the
- * same number.
+ * Describes the id of an event in a project's event stream, which consists of the event's number in the project and the
+ * event's time. A database that was restored from a backup reuses the numbers of the lost events. The time
+ * distinguishes two events with the same number.
  */
 export type EventPosition = {
   seq: bigint
@@ -12,19 +12,19 @@ export type EventPosition = {
   at: Date | null
 }
 
-/** Sets the length of the longest event id, in characters. */
+/** Sets the length of the longest id of an event in an event stream, in characters. */
 export const EVENT_ID_MAX_LENGTH = 34
 
 const FORM = /^(\d{1,18})(?:-(\d{1,15}))?$/
 
 /**
- * Writes an event id such as `42-1767605952345`, or `42` without a known time. The time in an event id is in Unix
- * milliseconds.
+ * Writes the id of an event in an event stream, such as `42-1767605952345`, or `42` without a known time. The time in
+ * an event id is in Unix milliseconds.
  */
 export const eventId = ({ seq, at }: EventPosition): string =>
   at === null ? String(seq) : `${seq}-${at.getTime()}`
 
-/** Reads an event id. @returns null if the text is no event id. */
+/** Reads the id of an event in an event stream. @returns null if the text is no event id. */
 export function parseEventId(text: string): EventPosition | null {
   const [, seq, ms] = FORM.exec(text) ?? []
   if (seq === undefined) return null

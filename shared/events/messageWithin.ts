@@ -1,13 +1,14 @@
 import type { MessageEventData } from './events.ts'
 
 /**
- * Marks the end of a shortened subject in an event, because the event of a long message has only a part of its sender,
- * recipients and subject.
+ * Marks the end of a shortened subject in a webhook event, because the event of a long message has only a part of its
+ * sender, recipients and subject.
  */
 const CUT_MARK = '…'
 
 /**
- * Tells whether an event may lack a part of its message's sender, recipients or subject, because these texts are long.
+ * Tells whether a webhook event may lack a part of its message's sender, recipients or subject, because these texts are
+ * long.
  */
 export const mayBeCut = ({ subject }: MessageEventData): boolean => subject.endsWith(CUT_MARK)
 

@@ -68,8 +68,8 @@ export class Costs {
   }
 
   /**
-   * Returns a function like {@link of} that reads no clock, because it uses the present moment for all its calls. Use it
-   * to compare many sharers.
+   * Returns a function like {@link of} that reads no clock, because it uses the present moment for all its calls. Use
+   * it to compare the costs of many sharers (such as inboxes).
    */
   asOfNow(): (sharers: readonly string[]) => number {
     const scale = 0.5 ** this.#halfLives()

@@ -1,6 +1,6 @@
 /**
- * Reports that a caller gets no turn. Either too many callers of the same sharer (such as a network) wait, or the
- * caller has waited too long.
+ * Reports that a caller gets no turn (no permission to run). Either too many callers of the same sharer (such as a
+ * network) wait, or the caller has waited too long.
  */
 export class NoTurnError extends Error {}
 
