@@ -39,9 +39,9 @@ type Row = {
 
 /**
  * Lists the refunds whose transaction a seller named and a worker must still check. Each poll of the chain reads one
- * part of the list. Therefore transactions that no node knows do not delay the other refunds.
+ * part of the list. Therefore transactions that no chain node knows do not delay the other refunds.
  * @param after is the row number of the last refund that the previous poll read. The number 0 starts the list at the
- * first refund.
+ *   first refund.
  */
 export async function findClaimed(
   db: Queryable,

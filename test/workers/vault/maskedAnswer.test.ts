@@ -24,7 +24,7 @@ const bodyOf = async (changes: Partial<ReceivedAnswer>) => {
 }
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 
-test('if a masked response has no content, the caller gets only the status and the reason', () => {
+test('from a masked response without content, the caller gets only the status and the reason why the content is missing', () => {
   expect(withoutContent(503, 'too-slow')).toEqual({
     ...{ status: 503, statusText: '', headers: {}, body: null, bodyOmitted: 'too-slow' },
   })

@@ -2,7 +2,7 @@
 import type { RpcAnswer } from './rpc.ts'
 
 /**
- * Names the JSON-RPC methods whose results may differ between nodes although no node is at fault. The results are
+ * Names the JSON-RPC methods whose results may differ between chain nodes although no node is at fault. The results are
  * counts, balances, fees and estimates.
  */
 export const QUANTITIES: ReadonlySet<string> = new Set([
@@ -19,14 +19,14 @@ const EVENT = ['address', 'topics', 'data', 'transactionHash', 'blockNumber', 'l
 
 /**
  * Holds the JSON-RPC error code of a revert in Geth and in clients that follow Geth. A revert is the chain's answer, so
- * it counts as a vote. Every other JSON-RPC error is a fault of the node, so the node does not vote.
+ * it counts as a vote. Every other JSON-RPC error is a fault of the chain node, so the node does not vote.
  */
 const REVERTED = 3
 const REVERT = /revert|out ?of ?gas/i
 
 /**
- * Returns a text that represents the reply of a node in a vote. Equal texts mean equal replies. The text `unseen` means
- * that the node has not seen the block or receipt yet. `null` means that the node has a fault and does not vote.
+ * Returns a text that represents the reply of a chain node in a vote. Equal texts mean equal replies. The text `unseen`
+ * means that the node has not seen the block or receipt yet. `null` means that the node has a fault and does not vote.
  */
 export function keyOfAnswer(method: string, answer: RpcAnswer): string | null {
   if (!answer.ok) {
@@ -62,5 +62,5 @@ const pick = (value: unknown, fields: readonly string[]): string => {
   return fields.map((field) => lower(from[field])).join(' ')
 }
 
-/** Normalises a value in a reply, because nodes write hexadecimal digits in either case. */
+/** Normalises a value in a reply, because chain nodes write hexadecimal digits in either case. */
 const lower = (value: unknown): string => JSON.stringify(value ?? null).toLowerCase()

@@ -51,7 +51,7 @@ export function read<Output>(schema: z.ZodType<Output>, value: unknown, label: s
   return parsed.data
 }
 
-/** Returns the result in a node's reply. @throws {RpcTrouble} if the node's reply has no result. */
+/** Returns the result in a chain node's reply. @throws {RpcTrouble} if the node's reply has no result. */
 export function resultOf(answer: RpcAnswer | undefined, label: string): unknown {
   if (answer?.ok) return answer.result
   throw new RpcTrouble(`${label}: ${answer?.message ?? 'no answer'}`)
@@ -69,7 +69,7 @@ export async function readNetwork(rpc: Rpc): Promise<UsdcNetwork | number> {
   return usdcNetworkOfChainId(chainId) ?? chainId
 }
 
-/** Returns a block of the chain. Returns `null` if the node does not have the block. */
+/** Returns a block of the chain. Returns `null` if the chain node does not have the block. */
 export async function readBlock(
   rpc: Rpc,
   block: bigint | 'latest' | 'finalized',
@@ -78,7 +78,9 @@ export async function readBlock(
   return result === null ? null : read(blockSchema, result, 'eth_getBlockByNumber')
 }
 
-/** Returns blocks of the chain by their numbers, in order, with `null` for a block that the node does not have. */
+/**
+ * Returns blocks of the chain by their numbers, in order, with `null` for a block that the chain node does not have.
+ */
 async function readBlocks(rpc: Rpc, numbers: readonly bigint[]): Promise<(Block | null)[]> {
   const answers = await rpc.batch(
     numbers.map((number) => ({ method: 'eth_getBlockByNumber', params: [tagOf(number), false] })),
@@ -111,7 +113,7 @@ export async function compareBlocks(
 
 /**
  * Finds the stored transactions whose block is still part of the chain. The hash of a block covers its transactions and
- * their results. Therefore an unchanged hash proves a stored result even if the node does not send the receipt.
+ * their results. Therefore an unchanged hash proves a stored result even if the chain node does not send the receipt.
  */
 export async function findInSameBlock<Stored extends BlockRef>(
   rpc: Rpc,
@@ -242,7 +244,7 @@ export async function readBalances(
   return answers.map((answer) => BigInt(read(word, resultOf(answer, 'balanceOf'), 'balanceOf')))
 }
 
-/** Limits how many blocks one `eth_getLogs` request searches, because many nodes refuse larger ranges. */
+/** Limits how many blocks one `eth_getLogs` request searches, because many chain nodes refuse larger ranges. */
 const SEARCH_BLOCKS = 2_000n
 
 /** Describes the event that the token contract logs when a payment authorization is used or cancelled. */

@@ -153,8 +153,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   }
 
   /**
-   * Decides on one number, such as a count or a fee, that differs from node to node. Returns the largest value that the
-   * replies of at least `quorum` nodes reach or exceed.
+   * Decides on one number, such as a count or a fee, that may differ between the chain nodes. Returns the largest value
+   * that the replies of at least `quorum` nodes reach or exceed.
    */
   function decideQuantity(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     if (stage === 'open' && answers.length < expected()) return undefined

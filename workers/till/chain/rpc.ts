@@ -58,7 +58,7 @@ export type Rpc = {
 }
 
 const TIMEOUT_MS = 5_000
-/** Limits how many calls one JSON-RPC batch contains, because public nodes refuse larger batches. */
+/** Limits how many calls one JSON-RPC batch contains, because public chain nodes refuse larger batches. */
 const BATCH_MAX = 50
 /**
  * Limits how many characters the parameters in one JSON-RPC request have. Without this limit, the simulations of fifty

@@ -28,7 +28,7 @@ const receiptSchema = z.object({
 
 export type Receipt = z.output<typeof receiptSchema>
 
-/** Returns the cost of a transaction in wei. Returns `null` if the node does not state the cost. */
+/** Returns the cost of a transaction in wei. Returns `null` if the chain node does not state the cost. */
 export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | null =>
   effectiveGasPrice === undefined ? null : gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
 
@@ -39,14 +39,14 @@ export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | 
 const STRANGERS_AT_ONCE = 25
 
 /**
- * Holds the receipts that the node has recently sent too slowly. For some minutes, the service does not ask for them
- * again. Otherwise each poll of the chain would wait for them, and settle nothing meanwhile.
+ * Holds the receipts that the chain node has recently sent too slowly. For some minutes, the service does not ask for
+ * them again. Otherwise each poll of the chain would wait for them, and settle nothing meanwhile.
  */
 const slow = new LRUCache<Hex, true>({ max: 10_000, ttl: 10 * 60_000 })
 
 /**
- * Limits how many milliseconds one read waits for receipts of other senders' transactions that the node sends slowly.
- * The read then leaves out the receipts that it has not read yet.
+ * Limits how many milliseconds one read waits for receipts of other senders' transactions that the chain node sends
+ * slowly. The read then leaves out the receipts that it has not read yet.
  */
 const SLOW_MS = 8_000
 
@@ -67,7 +67,7 @@ export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(R
 
 /**
  * Returns the receipts of transactions that anybody may have sent, in the order of `hashes`. Returns `undefined` for a
- * receipt that the node has but cannot send, because the receipt is too large or takes too long.
+ * receipt that the chain node has but cannot send, because the receipt is too large or takes too long.
  */
 export async function readStrangersReceipts(
   rpc: Rpc,
@@ -78,16 +78,16 @@ export async function readStrangersReceipts(
 }
 
 /**
- * Matches the errors of a node that limits the rate of requests, because the service must not send a new request to
- * such a node at once.
+ * Matches the errors of a chain node that limits the rate of requests, because the service must not send a new request
+ * to such a node at once.
  */
 const LIMITED = /\b429\b|\brate\b|quota|too many requests|capacity/i
 const LIMITED_CODES = [429, -32005]
 
 /**
- * Reads receipts. If the node leaves out some receipts, or takes too long, the function reads these receipts again in
- * smaller requests. Otherwise it would never read receipts that are too large for one response together. A receipt that
- * the node does not send even in a request of its own causes an error for this receipt only.
+ * Reads receipts. If the chain node leaves out some receipts, or takes too long, the function reads these receipts
+ * again in smaller requests. Otherwise it would never read receipts that are too large for one response together. A
+ * receipt that the node does not send even in a request of its own causes an error for this receipt only.
  */
 async function readEach(
   rpc: Rpc,
@@ -123,9 +123,9 @@ async function readEach(
 }
 
 /**
- * Sends one request for receipts. @returns a receipt, or an error for each receipt that the node does not send. @throws
- * {RpcTrouble} if the node is down, or limits the rate of requests, or sends a single receipt of this service too
- * slowly.
+ * Sends one request for receipts. @returns a receipt, or an error for each receipt that the chain node does not send.
+ * @throws {RpcTrouble} if the node is down, or limits the rate of requests, or sends a single receipt of this service
+ * too slowly.
  */
 async function receiptAnswers(
   rpc: Rpc,
@@ -145,7 +145,7 @@ async function receiptAnswers(
       slow.set(hashes[0]!, true)
       return [error]
     }
-    // HTTP 413 means that the response is too large for the node, for a proxy in front of the node, or for this
+    // HTTP 413 means that the response is too large for the chain node, for a proxy in front of the node, or for this
     // service.
     if (error instanceof RpcTrouble && error.message.endsWith('HTTP 413')) {
       return hashes.map(() => error)

@@ -1,4 +1,4 @@
-/** Proves a transfer by the events of the token, if the node cannot send the receipt of the transaction. */
+/** Proves a transfer by the events of the token, if the chain node cannot send the receipt of the transaction. */
 import { type Address, pad } from 'viem'
 import { z } from 'zod'
 import { type AuthorizationEvent, hex, read, readBlock } from './chain.ts'

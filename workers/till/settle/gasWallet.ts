@@ -28,13 +28,11 @@ const FEE_MAX_WEI = 100_000_000_000n
  * twice the base fee lasts for five blocks.
  */
 const BASE_FEE_MARGIN = 2n
-/**
- * Sets by how much a replacement transaction raises the fee: a quarter, because nodes require at least 10 %.
- */
+/** Sets by how much a replacement transaction raises the fee: a quarter, because chain nodes require at least 10 %. */
 const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n
 const FILLER_GAS = 21_000n
-/** Limits the bytes of a signed transaction, because nodes accept transactions of up to 128 KiB. */
+/** Limits the bytes of a signed transaction, because chain nodes accept transactions of up to 128 KiB. */
 const RAW_BYTES_MAX = 120_000
 
 /** Holds a payment with its gas limit and the hash of the contract code of its payer. */

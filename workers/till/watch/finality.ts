@@ -73,8 +73,8 @@ export async function watchForReorganisation(
 /**
  * Searches, part by part, for the transactions of all settled payments that are not final, and records the new blocks
  * of moved transactions.
- * @returns the payments that are in no block any more. If `isUnclear` is true, the node does not tell whether another
- * payment is still in a block.
+ * @returns the payments that are in no block any more. If `isUnclear` is true, the chain node does not tell whether
+ *   another payment is still in a block.
  */
 async function examineAll(
   chain: KnownChain,
@@ -101,7 +101,7 @@ async function examineAll(
 
 /**
  * Divides settled payments that lost their block in a chain reorganisation into two lists: payments in another block,
- * and payments in no block any more. A payment whose receipt the node does not send is in neither list. A group
+ * and payments in no block any more. A payment whose receipt the chain node does not send is in neither list. A group
  * transaction can be in a block although the transfer of one payment is missing.
  */
 function sortFound(

@@ -38,8 +38,8 @@ export async function checkClaims(chain: KnownChain, memory: ClaimMemory): Promi
   )
   for (const [n, claim] of claims.entries()) {
     const receipt = receipts[n]
-    // If the node cannot send the receipt of the transaction that a seller named, this refund waits. The loop goes on
-    // with the other refunds.
+    // If the chain node cannot send the receipt of the transaction that a seller named, this refund waits. The loop
+    // goes on with the other refunds.
     if (receipt !== undefined) await judge(chain, claim, receipt)
   }
 }

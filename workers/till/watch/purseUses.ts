@@ -44,7 +44,7 @@ export type SearchMemory = {
 
 /**
  * Handles payments with a used authorization: either a transfer used the authorization, or the payer cancelled the
- * authorization. The search for old payments is a separate step, because a node may refuse to search old blocks.
+ * authorization. The search for old payments is a separate step, because a chain node may refuse to search old blocks.
  */
 export async function tendUsed(
   chain: KnownChain,
@@ -206,7 +206,7 @@ async function findOlderUses(
     else searchedBack.set(id, { from: signedBlock - 2n * back, back: 2n * back })
     return found
   } catch (error) {
-    // A node may refuse to search old blocks. The other checks of the poll must go on.
+    // A chain node may refuse to search old blocks. The other checks of the poll must go on.
     if (!(error instanceof RpcTrouble)) throw error
     searchedBack.delete(id)
     return []

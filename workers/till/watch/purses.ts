@@ -133,8 +133,8 @@ async function tendOpen(
 /**
  * Releases the money of expired payments that are unused in the state of the newest block. A used nonce stays used, so
  * these payments are unused in the final block too. The service does not ask for the state of the final block itself,
- * because full nodes keep the state of only 128 blocks. The hash of the block excludes the state of an earlier block, as
- * a node that lags behind could send it.
+ * because full chain nodes keep the state of only 128 blocks. The hash of the block excludes the state of an earlier
+ * block, as a node that lags behind could send it.
  * @returns the payments that are used in this state.
  */
 async function releaseUnused(
@@ -206,7 +206,7 @@ async function tendTransfers(
 
 /**
  * Divides the transfers that an earlier poll found into two lists: transfers that are still in the same block, and
- * transfers that are not. If the node does not send the receipt of a transfer, the hash of the block decides. A
+ * transfers that are not. If the chain node does not send the receipt of a transfer, the hash of the block decides. A
  * transfer that the node cannot prove either way is in neither list.
  */
 async function sortInPlace(

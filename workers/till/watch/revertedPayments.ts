@@ -34,7 +34,7 @@ export async function findReverted(
       if (await wasDeployedByAnother(chain, payment, revert)) continue
       found.set(payment, () => endReverted(chain, payment, revert))
     } catch (error) {
-      // A node that lags behind delays only this payment, so the other payments of the batch go on.
+      // A chain node that lags behind delays only this payment, so the other payments of the batch go on.
       if (!(error instanceof RpcTrouble)) throw error
       found.set(payment, () => Promise.reject(error))
     }

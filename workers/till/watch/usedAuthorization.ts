@@ -30,7 +30,7 @@ const SEARCH_MARGIN = 5n
  */
 const NAMED_BLOCKS = 2_000n
 /**
- * Limits how far back the service searches for the use of an authorization. This search is needed if the node has
+ * Limits how far back the service searches for the use of an authorization. This search is needed if the chain node has
  * deleted the state of the block at which the service stored the payment. Each attempt searches the next NAMED_BLOCKS
  * blocks, so that 500 attempts cover three weeks on Base.
  */
@@ -115,7 +115,7 @@ async function wasUsedAt(
 /**
  * Searches the blocks before the service stored a payment for the transaction that used its authorization. Each attempt
  * searches the newest of these blocks again, and one part of the older blocks. Only an event in these blocks proves
- * that the authorization was used before, because a node may lack a later event.
+ * that the authorization was used before, because a chain node may lack a later event.
  */
 async function findLongAgo(
   chain: KnownChain,

@@ -11,7 +11,7 @@ const told = (number: bigint) => {
   return { number: numberToHex(number), hash, parentHash, timestamp: '0x1' }
 }
 
-test('the stored newest block of the chain never goes back, although the caller gets the lower block of a node that lags behind', async () => {
+test('the stored newest block of the chain never goes back, although the caller gets the lower block of a chain node that lags behind', async () => {
   const view = { rpc: nodeWith(told(8n)), head: blockAt(9n) }
   expect((await refreshHead(view)).number).toBe(8n)
   expect(view.head.number).toBe(9n)
@@ -20,7 +20,7 @@ test('the stored newest block of the chain never goes back, although the caller 
   expect(view.head.number).toBe(10n)
 })
 
-test('a node without a newest block, or with a malformed block, counts as faulty', async () => {
+test('a chain node without a newest block, or with a malformed block, counts as faulty', async () => {
   for (const [result, message] of [
     [null, 'there is no latest block'],
     [{ ...told(8n), number: 'eight' }, 'eth_getBlockByNumber: the answer is malformed'],

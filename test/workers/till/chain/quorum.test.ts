@@ -17,8 +17,8 @@ const block = (number: number, hash = HASH) => ({
   hash,
   parentHash: HASH,
   timestamp: '0x5',
-  // Some nodes add their own fields to a response, and these fields must not break the agreement between the nodes.
-  // Therefore each test node adds a field.
+  // Some chain nodes add their own fields to a response, and these fields must not break the agreement between the
+  // nodes. Therefore each test node adds a field.
   [`extra${number}`]: '0x1',
 })
 const receipt = (status: '0x0' | '0x1') => ({
@@ -32,12 +32,12 @@ const receipt = (status: '0x0' | '0x1') => ({
 })
 
 /**
- * Maps each RPC method to the answer of a node. 'silent' means that the node does not answer, and 429 means too many
- * requests.
+ * Maps each RPC method to the answer of a chain node. 'silent' means that the node does not answer, and 429 means too
+ * many requests.
  */
 type Answers = Record<string, (params: any[]) => unknown> | 'silent' | 429
 
-/** Starts one node for each set of answers, and returns an RPC client that asks all these nodes. */
+/** Starts one chain node for each set of answers, and returns an RPC client that asks all these nodes. */
 async function together(all: Answers[], { quorum = 2, silentMs = 1_500 } = {}) {
   const servers = all.map((answers) =>
     startNode((method, params) => {
@@ -51,7 +51,8 @@ async function together(all: Answers[], { quorum = 2, silentMs = 1_500 } = {}) {
   const rpc = createQuorumRpc({
     nodes: servers.map(({ url }, n) => ({
       name: 'abcd'[n]!,
-      // The time limit is high, because an answering node must not count as silent only because the machine is busy.
+      // The time limit is high, because an answering chain node must not count as silent only because the machine is
+      // busy.
       rpc: createRpc({ url, timeoutMs: all[n] === 'silent' ? silentMs : 60_000 }),
     })),
     quorum,
@@ -67,7 +68,7 @@ async function together(all: Answers[], { quorum = 2, silentMs = 1_500 } = {}) {
   }
 }
 
-/** Returns the answers of a node that has the block with the given number as its newest block. */
+/** Returns the answers of a chain node that has the block with the given number as its newest block. */
 const upTo = (head: number, hash = HASH): Answers => ({
   eth_getBlockByNumber: ([tag]) => {
     const number = tag === 'latest' ? head : tag === 'finalized' ? head - 10 : Number(tag)
@@ -93,7 +94,7 @@ test('the newest block is the highest block that a quorum of chain nodes has, ev
   }
 })
 
-test('a read from the chain without a quorum of nodes throws the error RpcTrouble, which names the nodes', async () => {
+test('a read from the chain without a quorum of chain nodes throws the error RpcTrouble, which names the nodes', async () => {
   for (const answers of [
     ['silent', 429, upTo(100)],
     [upTo(100, OTHER), 'silent', upTo(100)],
@@ -214,8 +215,8 @@ test('two chain nodes outvote one node that lies about the chain id, logs, contr
     using one = await together([liar, honest, honest])
     const answer = JSON.stringify(await one.rpc.call(method, []))
     expect([method, answer.includes(HASH)]).toEqual([method, true])
-    // If enough nodes for the quorum give the same wrong answer, this answer wins. Therefore an operator must choose
-    // nodes of different owners.
+    // If enough chain nodes for the quorum give the same wrong answer, this answer wins. Therefore an operator must
+    // choose nodes of different owners.
     using two = await together([liar, honest, liar])
     const wrong = JSON.stringify(await two.rpc.call(method, []))
     expect([method, wrong.includes(HASH)]).toEqual([method, false])

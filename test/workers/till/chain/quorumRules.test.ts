@@ -26,7 +26,7 @@ const SEND = 'eth_sendRawTransaction'
  */
 type Reply = 'away' | RpcAnswer | readonly RpcAnswer[] | Promise<RpcAnswer | 'away'>
 
-/** Creates an RPC client for nodes that give the same replies to every request. */
+/** Creates an RPC client for chain nodes that give the same replies to every request. */
 function clientOf(replies: readonly (Reply | (() => Reply))[]) {
   const outcomes: Record<string, string> = {}
   const observed: string[] = []
@@ -54,7 +54,7 @@ const decided = (methods: readonly string[], replies: readonly Reply[]) =>
     .batch(methods.map((method) => ({ method, params: [] })))
     .catch((thrown: unknown) => (thrown instanceof RpcTrouble ? 'trouble' : thrown))
 
-/** Returns the ratings of the nodes after one request. */
+/** Returns the ratings of the chain nodes after one request. */
 async function ratings(methods: readonly string[], replies: readonly Reply[]) {
   const client = clientOf(replies)
   await client.batch(methods.map((method) => ({ method, params: [] })))

@@ -91,8 +91,8 @@ test.each<[number, header: string, Record<string, string>]>([
   'a node gets no request for %i s after a response with 429 and %s',
   async (seconds, _, headers) => {
     using busy = node(() => new Response('', { status: 429, headers }))
-    // The second RPC call follows the first error directly. The pause after a 429 response has not ended, so the node
-    // must get no second request.
+    // The second RPC call follows the first error directly. The pause after a 429 response has not ended, so the chain
+    // node must get no second request.
     const messages: string[] = []
     await busy.rpc.call('eth_chainId', []).catch((first: Error) => {
       messages.push(first.message)

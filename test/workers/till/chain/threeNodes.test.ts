@@ -105,14 +105,14 @@ const FAULTS: Record<string, () => void> = {
     void bad.answers.set('eth_sendRawTransaction', () => `0x${'cd'.repeat(32)}`),
   'refusing calls': () =>
     void bad.errors.set('eth_call', () => ({ code: 3, message: 'execution reverted' })),
-  // After a 429 response the service sends the node no requests for some time, so the test does not wait for a changed
-  // response of this node.
+  // After a 429 response the service sends the chain node no requests for some time, so the test does not wait for a
+  // changed response of this node.
   'refusing with 429': () => {
     bad.fault = { status: 429 }
   },
 }
 
-/** Counts the responses that the faulty node has changed. */
+/** Counts the responses that the faulty chain node has changed. */
 function tellHits(): { hits: number } {
   const told = { hits: 0 }
   for (const changes of [bad.errors, bad.answers, bad.edits] as Map<string, any>[]) {
@@ -145,7 +145,7 @@ test.each(Object.entries(FAULTS))('payments settle while one node is %s', async 
     return performance.now() - startedMs
   })
   expect(grantMs).toBeLessThan(GRANT_MAX_MS)
-  // The test waits until the faulty node has changed at least one response, because the two other nodes can agree
+  // The test waits until the faulty chain node has changed at least one response, because the two other nodes can agree
   // before the response of the faulty node arrives.
   if (bad.fault === null) await waitFor('the faulty node to change an answer', () => told.hits > 0)
   // The payment gave access, so the test expects that the chain contains its transfer.
@@ -154,7 +154,7 @@ test.each(Object.entries(FAULTS))('payments settle while one node is %s', async 
   expect(receipt.logs.some(({ topics }) => topics[2] === nonce)).toBe(true)
 })
 
-test('a transaction receipt that a single chain node invents does not give a payer access', async () => {
+test('a transaction receipt that a single chain node invents does not give a payer access to the resource', async () => {
   await till.client.setAutomine(false)
   try {
     const { authorization, header } = await pay()

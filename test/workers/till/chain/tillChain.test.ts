@@ -54,7 +54,7 @@ const has = (hash: Hex) =>
 
 /**
  * Redeems a payment while no block is mined, and waits until the transaction of the payment is in the transaction pool
- * of the node.
+ * of the chain node.
  */
 async function inPool(
   options: Parameters<typeof pay>[1] = {},
@@ -140,7 +140,7 @@ test('a payment is refused if its authorization was used before the service clai
   expect(await nonceOf()).toBe(before)
 })
 
-test('a pending payment fails without giving access if the payer cancels its authorization', async () => {
+test('a pending payment fails without giving access to the paid resource if the payer cancels its authorization', async () => {
   const { payment, id } = await inPool()
   await cancelPayment(till.client, payer, payment.authorization.nonce)
   await till.client.mine({ blocks: 1 })

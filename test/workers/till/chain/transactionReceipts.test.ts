@@ -25,8 +25,8 @@ const receiptOf = (hash: Hex) => ({
 const TOO_LARGE = { ok: false, code: -32003, message: 'response too large', data: null } as const
 
 /**
- * Creates a node whose responses have a maximum size of `most` units, because geth has such a limit too. The receipt of
- * a transaction has the size `sizeOf(hash)` units.
+ * Creates a chain node whose responses have a maximum size of `most` units, because geth has such a limit too. The
+ * receipt of a transaction has the size `sizeOf(hash)` units.
  */
 function nodeWith(most: number, sizeOf: (hash: Hex) => number) {
   const requests: number[] = []
@@ -66,7 +66,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     expect((error as Error).message).toContain('response too large')
   })
 
-  test('if the node needs too long for many receipts, they are read with fewer receipts in each request', async () => {
+  test('if the chain node needs too long for many receipts, they are read with fewer receipts in each request', async () => {
     const { rpc, requests } = nodeWith(1_000, () => 1)
     const slow: Rpc = {
       ...rpc,
@@ -82,7 +82,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     expect(requests).toEqual([3, 3, 3])
   })
 
-  /** Creates a node that sends one receipt too slowly. The node responds to other calls only if it is `up`. */
+  /** Creates a chain node that sends one receipt too slowly. The node responds to other calls only if it is `up`. */
   function nodeSlowAt(hash: Hex, { up }: { up: boolean }) {
     const node = nodeWith(1_000, () => 1)
     const asked: number[] = []
@@ -100,7 +100,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     return { rpc, asked }
   }
 
-  test('if a node that is up needs too long for one receipt, the other receipts are read, and the slow receipt is not asked for again', async () => {
+  test('if a chain node that is up needs too long for one receipt, the other receipts are read, and the slow receipt is not asked for again', async () => {
     const hash = hashOf(0x5105)
     const all = [...hashes(4), hash]
     const { rpc, asked } = nodeSlowAt(hash, { up: true })
@@ -121,7 +121,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     await expect(readReceipts(rpc, hashes(9))).rejects.toThrow('timed out')
   })
 
-  test('if the node refuses one receipt, the other receipts of the list are still read, whatever the error and the position of the receipt are', async () => {
+  test('if the chain node refuses one receipt, the other receipts of the list are still read, whatever the error and the position of the receipt are', async () => {
     const saying = (code: number, message: string) => (): RpcAnswer => {
       if (code === 413) throw new RpcTrouble('HTTP 413')
       return { ok: false, code, message, data: null }
@@ -145,7 +145,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     }
   })
 
-  test('a node that limits the rate of requests gets only one request', async () => {
+  test('a chain node that limits the rate of requests gets only one request', async () => {
     let asked = 0
     const limited: Rpc = {
       call: () => expect.unreachable(),
@@ -166,7 +166,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     }
   })
 
-  test('if a node does not respond, the read of all receipts fails, and the node gets no more requests', async () => {
+  test('if a chain node does not respond, the read of all receipts fails, and the node gets no more requests', async () => {
     const asked: number[] = []
     const silent: Rpc = {
       call: () => expect.unreachable(),
@@ -179,7 +179,7 @@ describe('if a chain node limits the size of a response, the service reads the r
     expect(asked).toEqual([9])
   })
 
-  test('a transaction without a receipt has the value null in the result, and an empty list of transactions causes no request', async () => {
+  test('a transaction without a receipt has the value null in the list of read receipts, and an empty list of transactions causes no request', async () => {
     const rpc: Rpc = {
       call: () => expect.unreachable(),
       batch: async (calls) => calls.map(() => ({ ok: true, result: null })),

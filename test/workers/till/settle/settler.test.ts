@@ -36,7 +36,7 @@ afterEach(async () => {
 afterAll(() => till[Symbol.asyncDispose]())
 
 const run = (...ids: string[]) => settlePayments(till.chain, ids)
-/** Counts the transactions of the gas wallet that are in a block or in the transaction pool of the node. */
+/** Counts the transactions of the gas wallet that are in a block or in the transaction pool of the chain node. */
 const sent = () => till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 const stateOf = async (id: string) => (await till.payment(id)).state
 const expired = async () => {
@@ -72,7 +72,7 @@ describe('the settler (the worker that settles payments) sends each payment once
   })
 
   test.each(['eth_call', 'eth_sendRawTransaction'])(
-    'a payment waits for another attempt if the node answers %s with an error that PostgreSQL cannot store',
+    'a payment waits for another attempt if the chain node answers %s with an error that PostgreSQL cannot store',
     async (method) => {
       const id = await till.claim(await pay())
       const message = `the limit\0 of ${'a long plan '.repeat(100_000)}`

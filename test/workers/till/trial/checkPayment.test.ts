@@ -76,7 +76,7 @@ const isQueued = async (checkId: string) => {
 }
 
 describe('the service simulates a payment on the chain, and refuses it if the simulation fails', () => {
-  test('a payment check passes without a deployment if the wallet is already deployed and accepts the signature', async () => {
+  test('a payment check passes without a deployment if the payer’s wallet is already deployed and accepts the signature', async () => {
     const id = await newCheck(await pay({ from: wallet }), {
       factory: FACTORY,
       factoryData: '0x1234',
@@ -88,7 +88,7 @@ describe('the service simulates a payment on the chain, and refuses it if the si
     expect((await till.payment(paymentId)).txHash).not.toBeNull()
   })
 
-  test('a payment check passes if the wallet was deployed after this process last read the newest block', async () => {
+  test('a payment check passes if the payer’s wallet was deployed after this process last read the newest block', async () => {
     const fresh = await deployWallet(till.client, payer.address)
     await fund(till.client, fresh, 10_000n)
     expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })

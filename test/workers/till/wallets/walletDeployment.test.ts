@@ -48,7 +48,7 @@ test('if the deployment of the payer’s wallet fails, the payment transfer in t
   expect(await run(call)).toBe('success')
 })
 
-test('a simulated deployment gives a result only if Multicall3 returns the results of both calls', () => {
+test('a simulated wallet deployment gives a result only if Multicall3 returns the results of both calls', () => {
   const results = [
     { success: true, returnData: '0x' },
     { success: false, returnData: '0x12' },

@@ -219,7 +219,7 @@ describe('the watch for chain reorganisations undoes settlements that the chain 
     expect(await Promise.all(ids.map(stateOf))).toEqual(['settled', 'verified'])
   })
 
-  test('if a check of the chain undoes one settlement and misses another settlement for the first time, the watch for reorganisations still suspects a reorganisation', async () => {
+  test('if a chain check undoes one settlement and misses another for the first time, the watch still suspects a reorganisation', async () => {
     const [first, second] = [await newSettled(pool), await newSettled(pool)]
     await mine(second.txHash, [second.id])
     memory.suspicious = true

@@ -134,7 +134,7 @@ describe('a transaction that pays a group of payments settles only the payments 
     expect(await loners()).toEqual([coded!])
   })
 
-  test('if a payment group reverts in a block that the watcher (which polls the chain) has not read yet, only payers with code in this block get separate transactions', async () => {
+  test('if a payment group reverts in a block that the chain watcher has not read yet, only payers with code in it get separate transactions', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     const unread = hand.chain.head.number + 1n
@@ -153,7 +153,7 @@ describe('a transaction that pays a group of payments settles only the payments 
     expect(await loners()).toEqual([coded!])
   })
 
-  test('if the node no longer has the contract code at the block of a reverted payment group, the code at the newest block counts', async () => {
+  test('if the chain node no longer has the contract code at the block of a reverted payment group, the code at the newest block counts', async () => {
     const { ids, open } = await stored(3)
     const [, coded] = await payersOf(ids)
     const pruned = { error: { code: -32000, message: 'missing trie node' } }
@@ -167,7 +167,7 @@ describe('a transaction that pays a group of payments settles only the payments 
     ['at the newest block', 0n],
     ['at a block that the watcher has not read yet', 1n],
   ] as const) {
-    test(`if the node does not return the contract code ${place}, a reverted payment group is recorded only by a later check`, async () => {
+    test(`if the chain node does not return the contract code ${place}, a reverted payment group is recorded only by a later check`, async () => {
       const { ids, open } = await stored(3)
       const [, coded] = await payersOf(ids)
       const number = hand.chain.head.number + ahead

@@ -305,7 +305,7 @@ describe('if more than 200 payments are open, the service checks them in several
     expect([await moneyOf(older.id), await moneyOf(newer.id)]).toEqual(['spent', 'spent'])
   })
 
-  test('if more than 100 projects have open payments, each check of the chain examines some of the projects, and the next check examines the next projects', async () => {
+  test('if more than 100 projects have open payments, each check of the chain examines some projects, and the next check the next ones', async () => {
     const crowded = await sign()
     await copy(crowded, 1_000)
     const payments: Payment[] = []

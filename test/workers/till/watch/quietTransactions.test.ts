@@ -197,7 +197,7 @@ describe('a quiet transaction (its state has not changed for some time) is sent 
   })
 })
 
-describe('a transaction that the node’s pool has dropped is broadcast again', () => {
+describe('a transaction that the chain node’s pool has dropped is broadcast again', () => {
   const ofWallet = () => ({ chainId: SEPOLIA.chainId, address: till.chain.accounts[0]!.address })
   const lookAtPool = async () => {
     const [wallet] = await readWallets(till.chain.rpc, [ofWallet().address])
@@ -227,9 +227,9 @@ describe('a transaction that the node’s pool has dropped is broadcast again', 
 
   test('a dropped transaction is broadcast again only after the chain node has had time to count the transaction in its pool', async () => {
     const hashes = await sendThree()
-    // The service waits a moment after the sending time, because the node must first count the transaction. On a busy
-    // machine, this moment could end before the test reads the transaction pool. Therefore the test moves the sending
-    // time into the future.
+    // The service waits a moment after the sending time, because the chain node must first count the transaction. On a
+    // busy machine, this moment could end before the test reads the transaction pool. Therefore the test moves the
+    // sending time into the future.
     await till.pool.query(`update chain_transactions set sent_at = sent_at + interval '1 minute'`)
     await lookAtPool()
     expect(await minedOf(hashes)).toEqual([true, false, false])

@@ -114,7 +114,7 @@ test('a reverted payment is settled if another party’s transaction used its au
   expect(await findSuspended(pool, WALLET.chainId, payers)).toEqual([false])
 })
 
-test('if the node does not know the block of the revert yet, the payment waits and its wallet is not suspended', async () => {
+test('if the chain node does not know the block of the revert yet, the payment waits and its wallet is not suspended', async () => {
   const revertBlock = 11n
   const inBlock = { blockNumber: revertBlock, blockHash: pad('0xb11') }
   const ids = [await reverted({ inBlock }), await reverted({ ...deploying, inBlock })]

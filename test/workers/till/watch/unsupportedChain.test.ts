@@ -20,7 +20,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-test('a till whose node names an unsupported chain reports this, and connects as soon as the node names another chain', async () => {
+test('a till whose chain node names an unsupported chain reports this, and connects as soon as the node names another chain', async () => {
   // The RPC node is unreachable at first, because a till does not start if its RPC node names an unsupported chain.
   proxy.fault = { status: 503 }
   const { till: started } = await till.startWorker()

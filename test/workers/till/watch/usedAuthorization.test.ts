@@ -80,11 +80,11 @@ describe('a payment is refused if its authorization was used before the claim (s
     })
   }
 
-  test('a later attempt refuses a payment whose authorization was used before the claim (storing), even if the node lacks the chain’s state at the claim', async () => {
+  test('a later attempt refuses a payment whose authorization was used before the claim (storing), even if the chain node lacks the chain’s state at the claim', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
-    // The test mines the 2,500 blocks in parts. In one request, a node on a busy machine would need more than the ten
-    // seconds that a request may take.
+    // The test mines the 2,500 blocks in parts. In one request, a chain node on a busy machine would need more than the
+    // ten seconds that a request may take.
     for (let n = 0; n < 10; n++) await till.client.mine({ blocks: 250, interval: 0 })
     const id = await till.claim(payment)
     forgetUpTo(till.chain.head.number)
@@ -123,7 +123,7 @@ describe('a payment is refused if its authorization was used before the claim (s
   })
 })
 
-describe('a payment with an already used authorization is refused, even if a node that lagged behind made the service sign a transaction', () => {
+describe('a payment with an already used authorization is refused, even if a chain node that lagged behind made the service sign a transaction', () => {
   for (const blocks of [1, 8]) {
     test(`an authorization that another service used ${blocks} block(s) before the claim (storing) of its payment is refused`, async () => {
       const payment = await pay()
@@ -139,7 +139,7 @@ describe('a payment with an already used authorization is refused, even if a nod
     })
   }
 
-  test('an authorization that another service used in the block of the claim (storing) of its payment is refused, even if the node has no old state', async () => {
+  test('an authorization that another service used in the block of the claim (storing) of its payment is refused, even if the chain node has no old state', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     const id = await till.claim(payment)
@@ -162,7 +162,7 @@ describe('a payment with an already used authorization is refused, even if a nod
 })
 
 describe('if an authorization was used after the claim (storing) of its payment, the chain decides whether the payment is settled or fails', () => {
-  test('a payment is not refused while the node does not return the event of the payment’s own transaction, even in a block before the claim (storing)', async () => {
+  test('a payment is not refused while the chain node does not return the event of the payment’s own transaction, even in a block before the claim (storing)', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)
@@ -256,7 +256,7 @@ describe('if an authorization was used after the claim (storing) of its payment,
     ['eth_getTransactionReceipt', null],
     ['eth_getBlockByNumber', null],
   ] as const) {
-    test(`while the node call ${method} finds nothing, a payment with a used authorization is neither settled nor failed`, async () => {
+    test(`while the chain node call ${method} finds nothing, a payment with a used authorization is neither settled nor failed`, async () => {
       const payment = await pay()
       const id = await till.claim(payment)
       await used(payment)
