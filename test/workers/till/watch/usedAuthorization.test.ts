@@ -80,7 +80,7 @@ describe('a payment is refused if its authorization was used before the claim (s
     })
   }
 
-  test('a later attempt refuses a payment whose authorization was used before the claim (storing), even if the chain node lacks the chain’s state at the claim', async () => {
+  test('a later attempt refuses a payment whose authorization was used before the claim (storing), even if the chain node lacks the state at the claim', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     // The test mines the 2,500 blocks in parts. In one request, a chain node on a busy machine would need more than the
@@ -139,7 +139,7 @@ describe('a payment with an already used authorization is refused, even if a cha
     })
   }
 
-  test('an authorization that another service used in the block of the claim (storing) of its payment is refused, even if the chain node has no old state', async () => {
+  test('an authorization that another service used in the block of the claim (storing) is refused, even if the chain node has no old state', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     const id = await till.claim(payment)
@@ -162,7 +162,7 @@ describe('a payment with an already used authorization is refused, even if a cha
 })
 
 describe('if an authorization was used after the claim (storing) of its payment, the chain decides whether the payment is settled or fails', () => {
-  test('a payment is not refused while the chain node does not return the event of the payment’s own transaction, even in a block before the claim (storing)', async () => {
+  test('a payment is not refused while the chain node lacks the event of the payment’s own transaction, even in a block before the claim (storing)', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { hash } = await newTransaction(till.pool, id)
