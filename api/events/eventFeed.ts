@@ -43,9 +43,9 @@ export type EventFeed = {
     projectId: string,
     after: EventPosition | null,
   ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }>
-  /** Returns the number of open event readers. */
+  /** Returns the number of open event readers (event streams and waiting calls). */
   size(): number
-  /** Ends all event readers, because the process stops. */
+  /** Ends all event readers (event streams and waiting calls), because the process stops. */
   release(): void
   stop(): Promise<void>
 }

@@ -22,7 +22,7 @@ type Watch = {
  */
 export type Waiters = {
   watch(id: string): Watch
-  /** Returns the number of waiting HTTP requests. */
+  /** Returns the number of HTTP requests that wait for a change of their database row. */
   size(): number
   /** Ends every wait for a row change when the process stops. Each wait ends as if its deadline had passed. */
   release(): void

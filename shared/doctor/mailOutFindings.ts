@@ -218,7 +218,7 @@ export function judgeDmarc({
 export type RelayFacts = {
   host: string
   login: 'accepted' | 'refused' | 'untrusted' | Exclude<Reached, 'answered'>
-  /** Tells whether the connection to the relay is encrypted. */
+  /** Tells whether the connection to the mail relay is encrypted. */
   isEncrypted: boolean
   /**
    * Holds the size limit for mail in bytes that the relay announces (RFC 1870). Null means that the relay announces no

@@ -80,7 +80,7 @@ export const INVITE_EFFECTS = [
 ] as const
 export type InviteEffect = (typeof INVITE_EFFECTS)[number]
 
-/** Describes an invite in the event `message.invite`. */
+/** Describes a calendar invitation in the event `message.invite`. */
 export type InviteNotice = {
   uid: string
   recurrenceId: string | null

@@ -8,11 +8,11 @@ type Write = (fields: object, message: string) => void
 /** Tracks whether a dependency of this process (such as the database) is unavailable. */
 export type Outage = {
   /**
-   * Records that the dependency failed. When the outage ends, the function `write` of the last recorded failure writes
-   * the log line about the end.
+   * Records that the dependency (such as the database) failed. When the outage ends, the function `write` of the last
+   * recorded failure writes the log line about the end.
    */
   missed(write: Write, reason: string): void
-  /** Records a successful use of the dependency. */
+  /** Records a successful use of the dependency (such as the database). */
   answered(): void
 }
 

@@ -221,7 +221,7 @@ export type VerifyAuthorizationParameters = {
     PaymentRequirements,
     'scheme' | 'network' | 'asset' | 'payTo' | 'maxAmountRequired'
   >
-  /** Holds the current time in Unix seconds. */
+  /** Holds the time in Unix seconds at which the payment is checked. */
   nowS: number
 }
 

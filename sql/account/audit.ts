@@ -119,7 +119,7 @@ export type AuditFilter = {
   subject?: string
   keyPrefix?: string
   requestId?: string
-  /** Selects audit entries with one of these outcomes. */
+  /** Selects audit entries with one of the given outcomes. */
   outcomes?: readonly Outcome[]
   after?: Date
   before?: Date

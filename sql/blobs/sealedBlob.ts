@@ -16,7 +16,7 @@ export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
  * Holds content that is encrypted under its own key. The field `bytes` holds nonce, ciphertext and tag (AES-256-GCM).
  */
 export type SealedBlob = {
-  /** Holds the SHA-256 of the encrypted `bytes`. */
+  /** Holds the SHA-256 of the encrypted content in `bytes`. */
   hash: Buffer
   key: Buffer
   bytes: Buffer

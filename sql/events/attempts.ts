@@ -1,7 +1,7 @@
 import type { Queryable } from '../db.ts'
 import { addPayloadsFrom } from '../queue/jobs.ts'
 
-/** Describes the result of one attempt of a webhook delivery. */
+/** Describes the result of one attempt to deliver a webhook. */
 export type AttemptResult = {
   deliveryId: string
   /**

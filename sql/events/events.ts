@@ -267,7 +267,7 @@ export async function notifyKeysChanged(db: Queryable, projectId: string): Promi
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])
 }
 
-/** Deletes events that are older than 7 days. */
+/** Deletes events of the event streams that are older than 7 days. */
 export async function deleteStaleEvents(db: Queryable): Promise<void> {
   await deleteInBatches(
     db,

@@ -41,7 +41,7 @@ export class BrokenRowsError extends Error {
 /** Describes a table that holds encrypted data keys, in the columns `key_id` and `wrapped_key`. */
 type KeyTable = {
   name: string
-  /** Holds the prefix of the columns `key_id` and `wrapped_key`. */
+  /** Holds the prefix in the names of the columns `key_id` and `wrapped_key`. */
   prefix?: string
   /**
    * Lists the columns of the table's primary key, with their types. The rotation processes the rows of the table in the

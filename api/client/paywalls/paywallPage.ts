@@ -43,7 +43,7 @@ export async function pageHeaders(): Promise<Record<string, string>> {
 
 /** Describes the price offer that a paywall page shows. */
 export type ShownOffer = {
-  /** Holds the price of the offer in decimal USDC. */
+  /** Holds the price of the payment offer in decimal USDC. */
   amount: string
   challenge: Omit<Challenge, 'headers'>
 }

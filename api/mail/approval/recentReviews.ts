@@ -1,6 +1,6 @@
 import type { Review } from '../../../shared/mail/review/review.ts'
 
-/** Limits the characters of all cached reviews together. */
+/** Limits the characters of all cached reviews of held mails (the texts that owners read) together. */
 const CHARS_MAX = 4_000_000
 /**
  * Sets the number of characters that the cache adds for each piece of a review, because even a piece with a short text

@@ -39,7 +39,7 @@ const ASKED_PAGES_MAX = 5
 type Seen = {
   purse: Purse
   asked: AskedPayment[]
-  /** Tells whether more payments wait than the console shows. */
+  /** Tells whether more payments wait for the owner's approval than the console shows. */
   moreAsked: boolean
   mandates: Mandate[]
   spending: Spending

@@ -95,7 +95,7 @@ export const readInput = (value: unknown, isMcp: boolean): Read<HttpInput | McpI
     ? read<McpInput>(mcpSchema, 'input', value)
     : read<HttpInput>(httpSchema as z.ZodType<HttpInput>, 'input', value)
 
-/** Reads the metadata field `output`, which describes the response. */
+/** Reads the metadata field `output`, which describes the seller's response. */
 export const readOutput = (value: unknown): Read<Output> =>
   read<Output>(outputSchema, 'output', value)
 

@@ -16,7 +16,10 @@ const MINUTES = 10
  * begin any number of sign-ins.
  */
 const UNDER_WAY_MAX = 5_000
-/** Sets the maximum number of stored sign-ins, including ended and expired ones that the next cleaning deletes. */
+/**
+ * Sets the maximum number of stored sign-ins at the company's identity provider, including ended and expired ones that
+ * the next cleaning deletes.
+ */
 const STORED_MAX = 10 * UNDER_WAY_MAX
 /**
  * Sets the number of minutes for which a sign-in is safe from replacement by a sign-in of another network, while no
@@ -25,7 +28,7 @@ const STORED_MAX = 10 * UNDER_WAY_MAX
  */
 const PROTECTED_MINUTES = 3
 
-/** Selects the sign-ins that count as in progress. */
+/** Selects those sign-ins at the company's identity provider that count as in progress. */
 const UNDER_WAY = `expires_at > clock_timestamp() and state in ('asked', 'open')`
 
 /** Describes a sign-in at the company's identity provider that is in progress. */

@@ -26,7 +26,7 @@ export type Erasure = {
   completedAt: Date | null
   /** Counts the project's rows that the erasure has not deleted yet, up to {@link COUNTED_MAX} rows of each table. */
   left: Record<ErasedClass, number>
-  /** Counts the project's rows that remain after the erasure. */
+  /** Counts the project's database rows that remain after the erasure. */
   kept: { payments: number; endpoints: number; keys: number }
   /** Tells whether the object store still holds objects that the service must remove, and whether a removal is late. */
   objects: 'none' | 'on time' | 'late'

@@ -2,7 +2,7 @@
 import { currentAttachments } from '../../mail/messages/describedTexts.ts'
 import { byAge, type Section } from './exportSection.ts'
 
-/** Describes the first section of an export. */
+/** Describes the first section of a project's export. */
 export const MESSAGES: Section = {
   kind: 'message',
   from: 'messages x join threads t on t.row = x.thread_row',

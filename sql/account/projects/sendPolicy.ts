@@ -47,7 +47,7 @@ export async function updateSendPolicy(
   await learnRecipients(db, projectId)
 }
 
-/** Limits how many known recipients one statement stores. */
+/** Limits how many known recipients one SQL statement stores. */
 const BATCH = 1_000
 
 /** Stores the recipients to whom a project has sent mail without an approval as known recipients. */

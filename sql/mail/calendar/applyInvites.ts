@@ -176,7 +176,7 @@ const isSameTime = (a: Invite, b: Invite): boolean =>
   a.end.at === b.end.at &&
   (a.recurrence?.rule ?? null) === (b.recurrence?.rule ?? null)
 
-/** Tells whether an invite moves an instance of a series away from the time that its attendees know. */
+/** Tells whether a calendar invitation moves an instance of a series away from the time that its attendees know. */
 const isMovedInstance = (known: KnownEvent | null, invite: Invite): boolean =>
   known === null ? invite.recurrenceId !== invite.start.at : !isSameTime(known.invite, invite)
 
@@ -233,8 +233,8 @@ async function forgetUnprovenInstances(
 }
 
 /**
- * Deletes the earlier changed instances of a series when the whole series moves to another time, or takes place again
- * after a cancellation. The function also deletes the attendees' answers to the earlier series.
+ * Deletes the earlier changed instances of a calendar series when the whole series moves to another time, or takes
+ * place again after a cancellation. The function also deletes the attendees' answers to the earlier series.
  */
 async function forgetChangedInstances(
   db: Queryable,
@@ -266,10 +266,10 @@ async function cancelInstances(
 }
 
 /**
- * Records this project's own answer to an invite. An answer to a whole series also applies to the changed instances of
- * the series. An answer is ignored if a newer answer is recorded, or if the organizer has moved the event since. The
- * order can change, because an answer that waited for approval may be sent after a newer one. The organizer also
- * ignores the older answer (RFC 5546 §2.1.5).
+ * Records this project's own answer to a calendar invitation. An answer to a whole series also applies to the changed
+ * instances of the series. An answer is ignored if a newer answer is recorded, or if the organizer has moved the event
+ * since. The order can change, because an answer that waited for approval may be sent after a newer one. The organizer
+ * also ignores the older answer (RFC 5546 §2.1.5).
  */
 async function ownAnswer(db: Queryable, { message, invite, uid, instance, isTimed }: Place) {
   const state = invite.attendees[0]?.state ?? 'needs-action'

@@ -54,8 +54,8 @@ const isInvited = ({ attendees }: Invite, { address }: Attendee): boolean =>
   attendees.some((one) => addressKey(one.address) === addressKey(address))
 
 /**
- * Limits how many former attendees of an event keep their answers. The organizer may invite them again. Without the
- * limit, updates with ever new attendees would store more and more answers.
+ * Limits how many former attendees of a calendar event keep their answers. The organizer may invite them again. Without
+ * the limit, updates with ever new attendees would store more and more answers.
  */
 const FORMER_MAX = ATTENDEES_MAX
 
@@ -75,7 +75,7 @@ export async function forgetFormerAnswers(
   })
 }
 
-/** Deletes the answers to a series and its instances, or only to one of its instances. */
+/** Deletes the attendees' answers to a calendar series and its instances, or only to one of its instances. */
 export async function forgetAnswers(
   db: Queryable,
   rows: readonly string[],

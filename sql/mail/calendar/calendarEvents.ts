@@ -52,11 +52,14 @@ export type CalendarItem = {
   endsAt: Date
   local: string
   messageId: string | null
-  /** Lists the answers of the event's present attendees if this project organizes the event. */
+  /** Lists the answers of the calendar event's present attendees if this project organizes the event. */
   answers: Answer[]
 }
 
-/** Describes the answer of an attendee. The address has the form that `addressKey` returns. */
+/**
+ * Describes an attendee's answer to a calendar invitation. The attendee's address has the form that `addressKey`
+ * returns.
+ */
 type Answer = { address: string; state: AttendeeState }
 
 export type CalendarPage = {
@@ -79,7 +82,7 @@ export async function listCalendar(
   db: Queryable,
   { projectId, from, to, after, limit }: CalendarPage,
 ): Promise<CalendarItem[]> {
-  // The query reads the invite of a series only once, because it may have hundreds of kilobytes.
+  // The query reads the calendar invitation of a series only once, because it may have hundreds of kilobytes.
   const { rows } = await db.query<Omit<CalendarItem, 'answers' | 'invite'> & Shared>({
     name: 'list-calendar',
     text: `

@@ -9,7 +9,7 @@ import type { Revision } from '../../../shared/mail/calendar/precedence.ts'
 import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Describes a message that contains invites. */
+/** Describes a message that contains calendar invitations. */
 export type InvitingMessage = {
   row: string
   projectId: string
@@ -21,7 +21,7 @@ export type InvitingMessage = {
 
 /** Describes an invite of a message, with the keys of its event in the table calendar_events. */
 export type Given = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }
-/** Describes an invite whose times are known. */
+/** Describes a calendar invitation whose event has known times. */
 export type Place = Omit<Given, 'invite'> & {
   invite: PlacedInvite
   /** Tells whether the calendar file itself states the times of the event. */

@@ -5,8 +5,8 @@ import { type AppliedInvite, applyInvites } from './applyInvites.ts'
 import type { InvitingMessage } from './knownEvents.ts'
 
 /**
- * Returns a text that is equal for two copies of one invite in a message. Mail programs send the same event both as a
- * part of the mail and as an attached file.
+ * Returns a text that is equal for two copies of one calendar invitation in a message. Mail programs send the same
+ * event both as a part of the mail and as an attached file.
  */
 const keyOf = ({ uid, recurrenceId, method, sequence, stamp }: ReadInvite | AppliedInvite) =>
   JSON.stringify([uid, recurrenceId, method, sequence, stamp])

@@ -51,8 +51,8 @@ export type Message = {
 }
 
 /**
- * Holds the one-time codes, links and invites that the parser found in a message. They are null if the project sent the
- * message, or if an earlier version of the service received it.
+ * Holds the one-time codes, links and calendar invitations that the parser found in a message. They are null if the
+ * project sent the message, or if an earlier version of the service received it.
  */
 type Found = {
   codes: Code[] | null
@@ -62,7 +62,7 @@ type Found = {
 
 /**
  * Describes the API's response to a request for one message. The response also holds the one-time codes, links and
- * invites of the message.
+ * calendar invitations of the message.
  */
 export type SingleMessage = Message & Found
 
@@ -98,8 +98,8 @@ const COLUMNS = `
   m.labels, m.delivery_status, m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
 /**
- * Lists the columns that a query for a single message reads. A query for a list of messages leaves out the codes, links
- * and invites.
+ * Lists the columns that a query for a single message reads. A query for a list of messages leaves out the one-time
+ * codes, links and calendar invitations.
  */
 const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links, m.invites`
 

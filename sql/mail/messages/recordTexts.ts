@@ -156,7 +156,10 @@ async function storeTexts(
   return all.filter(({ outcome }) => ids.has(outcome.attachmentId))
 }
 
-/** Records the consequences of attachments' texts: the daily sums, the labels, one-time codes, links and invites. */
+/**
+ * Records the consequences of attachments' texts: the daily sums, the labels, one-time codes, links and calendar
+ * invitations.
+ */
 async function recordFound(
   db: Client,
   projectId: string,

@@ -10,8 +10,8 @@ import { findHits, type Hit, isSmall, queriesText } from './hits.ts'
 import type { MessageSearch } from './searchMessages.ts'
 
 /**
- * Names the content that a message must have: a one-time code, an attachment with a read text, or an invite. Null means
- * that the message needs no particular content.
+ * Names the content that a message must have: a one-time code, an attachment with a read text, or a calendar
+ * invitation. Null means that the message needs no particular content.
  */
 export type Awaited = 'code' | 'text' | 'invite' | null
 

@@ -70,7 +70,7 @@ export async function tendUsed(
   ])
 }
 
-/** Records the payments that the given events used or cancelled. */
+/** Records the payments whose authorizations were used or cancelled, as the given events of the token contract show. */
 async function recordUses(
   chain: KnownChain,
   {
@@ -97,7 +97,7 @@ async function recordUses(
   )
 }
 
-/** Records one payment that the given event used or cancelled. */
+/** Records one payment whose authorization was used or cancelled, as the given event of the token contract shows. */
 async function recordUse(
   chain: KnownChain,
   {
