@@ -116,7 +116,7 @@ export async function removeAllDeadBlobs(
   if (refusal !== undefined) throw refusal
 }
 
-/** Counts the objects of deleted mail that the object store may still have. */
+/** Counts the objects that, by the database rows, the object store may still have. */
 export async function countObjects(db: Queryable): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     'select ((select count(*) from blobs) + (select count(*) from dead_blobs))::int as count',
