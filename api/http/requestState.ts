@@ -43,8 +43,8 @@ export type RequestState = {
    */
   writtenTo: Lsn | null
   /**
-   * Tells that the request changes nothing, although its HTTP method is POST. A replica may then answer its reads, and
-   * later reads of the project need not wait for the replica.
+   * Tells that the request changes nothing, although its HTTP method is POST. A replica may then answer the reads of
+   * the request, and later reads of the project need not wait for the replica.
    */
   onlyReads: boolean
   /** Counts the memory of the response to a request with several calls (an MCP batch). */
@@ -104,7 +104,10 @@ export const mayWrite = (request: Request): boolean =>
  */
 const LATE_MS = 1_000
 
-/** Tells whether a read has lasted over a second. After such a read, the service checks the caller's key again. */
+/**
+ * Tells whether a request that reads data has lasted over a second. After such a request, the service checks the
+ * caller's key again.
+ */
 export const isLate = (startedMs: number): boolean => performance.now() - startedMs > LATE_MS
 
 /** Returns the widest network of a caller: an IPv4 address, or the /48 network of an IPv6 address. */

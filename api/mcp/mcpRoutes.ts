@@ -20,8 +20,8 @@ import type { Tool } from './tools/tool.ts'
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
 /**
- * Limits the bytes that the reads of a batch return together, because the service holds the results until the last call
- * has ended.
+ * Limits the bytes that the reads of an MCP batch return together, because the service holds the results until the last
+ * call has ended.
  */
 const BATCH_MAX_BYTES = 8 * 1024 * 1024
 /** Holds the error code for a request body that is not JSON (JSON-RPC 2.0 §5.1). */

@@ -148,8 +148,8 @@ export async function startRunner(
     const isDone = await endsWithin(settings.drainLimitMs ?? DRAIN_LIMIT_MS, Promise.all(stopped))
     if (!isDone) {
       isLeft = true
-      // The locks and the registration stay until the process ends, because another pool would otherwise run the same
-      // jobs at the same time.
+      // The locks on jobs and the registration of the pool stay until the process ends, because another pool would
+      // otherwise run the same jobs at the same time.
       log.warn('jobs still run; another pool gets them after the end of this process')
       return false
     }

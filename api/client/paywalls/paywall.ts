@@ -301,7 +301,7 @@ function unavailable(error: unknown): Refused {
   return notYet(Math.ceil((passes ? error.retryAfterS : null) ?? RETRY_AFTER_S))
 }
 
-/** Returns a refusal with status 503. The payer may send the same payment again in some seconds. */
+/** Returns the paywall's refusal with status 503. The payer may send the same payment again in some seconds. */
 const notYet = (retryAfterS: number, body: Refused['body'] = UNAVAILABLE): Refused => ({
   kind: 'refused',
   status: 503,

@@ -17,7 +17,10 @@ const sectionHtml = ({ title, note, pieces }: Section): string => {
 const FRAME = `<h2>HTML part as a browser draws it</h2>
 <iframe class="mail" sandbox="" src="?view=html" title="HTML part of the mail" referrerpolicy="no-referrer"></iframe>`
 
-/** Returns the HTML page that shows a held mail and the actions that the owner may choose. */
+/**
+ * Returns the HTML page that shows a held mail (a mail that waits for approval) and the actions that the owner may
+ * choose.
+ */
 export function approvalHtml({
   review,
   expiresAt,

@@ -15,7 +15,7 @@ const Sha256 = t.String({
     'The hash is the SHA-256 of the bytes of the mail (RFC 5322, as transmitted after DATA).',
 })
 
-/** Describes the body of an approval, which holds the hash of the bytes that the owner has seen. */
+/** Describes the body of an approval, which holds the hash of the mail bytes that the owner has seen. */
 export const ApproveBody = t.Object({
   sha256: Sha256,
   trust: t.Optional(

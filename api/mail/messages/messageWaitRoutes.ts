@@ -174,7 +174,7 @@ export async function waitForMessage(
   }
 }
 
-/** Returns the caller of a wait. @throws {ApiError} 403 if the caller lacks a scope. */
+/** Returns the caller that waits for a message. @throws {ApiError} 403 if the caller lacks a scope. */
 function allowedCaller(request: Request, has: Awaited | null): Caller {
   const caller = callerOf(request)
   const wanted = has === 'code' ? [READ_SCOPE, CODES_SCOPE] : [READ_SCOPE]

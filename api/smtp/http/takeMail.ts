@@ -37,8 +37,8 @@ export type ArrivingRequest = Pick<Request, 'url' | 'headers'> & {
    */
   countAs(sharers: readonly Sharer[]): void
   /**
-   * Begins to store on disk a body that the adapter must read as a whole. The function never refuses a body of at most
-   * `alwaysBytes` for lack of space.
+   * Begins to store on disk the body of a mail service's HTTP request, because the adapter must read it as a whole. The
+   * function never refuses a body of at most `alwaysBytes` for lack of space.
    */
   hold(options: { alwaysBytes: number }): Incoming
 }

@@ -29,8 +29,8 @@ export class SpoolWriter {
   readonly #file: string
   #thread: Worker | undefined
   /**
-   * Holds the writes to the spool that still wait for their result. The thread sends the results in the order of the
-   * writes.
+   * Holds the writes to the spool that still wait for their result. The thread that writes sends the results in the
+   * order of the writes.
    */
   #waiting: Waiting[] = []
 

@@ -208,7 +208,7 @@ type FaceInput = { paymentPayload?: unknown; paymentRequirements?: unknown }
 
 /**
  * Reads one request that a seller's middleware sends to the facilitator. The result holds the function `explain`, which
- * writes the text that explains a refusal.
+ * writes the text that explains why a payment is refused.
  */
 async function readFace(services: Services, projectId: string, body: FaceInput) {
   const deadlineMs = performance.now() + services.config.settlementWaitMs

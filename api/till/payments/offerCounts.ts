@@ -39,8 +39,8 @@ export class OfferCounts {
   }
 
   /**
-   * Writes the counts of challenges and refusals to the database. While the database is unreachable, the process keeps
-   * the counts in memory.
+   * Writes the counts of payment challenges and refused payments to the database. While the database is unreachable,
+   * the process keeps the counts in memory.
    */
   flush(): Promise<void> {
     return this.#counts.flush()

@@ -78,8 +78,8 @@ const recipients = (message: HeldItem['message']): string =>
 export const approval = ofProject('approvals', (project, { params, signal }) => {
   const approvalId = params[1]!
   const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
-  // The map keeps the pages of the held mail that the owner has already read, even if the console draws the approval
-  // request again.
+  // The map keeps the pages of the held mail (which waits for approval) that the owner has already read, even if the
+  // console draws the approval request again.
   const reading = new Map<string, { element: HTMLElement; seal: string | null }>()
   const read = (held: HeldRequest, message: Letter) => {
     const known = reading.get(held.sha256 ?? '')

@@ -248,8 +248,8 @@ export async function findInboundMails(
     text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  // A mail in the object store is too large for a batch. Therefore the function returns it without its bytes, even if
-  // `maxBytes` allows them.
+  // A mail in the object store is too large for a batch of mails. Therefore the function returns it without its bytes,
+  // even if `maxBytes` allows them.
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 

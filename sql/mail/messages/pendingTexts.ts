@@ -151,9 +151,9 @@ export async function findNextSender(
 }
 
 /**
- * Takes back the counted try of a run of the reading job that could not begin to read its attachment. For example, the
- * object store was unreachable, or no child process started. Such an outage says nothing about the attachment, so the
- * run must not count as a try.
+ * Takes back the try that was counted for a run of the reading job, because the run could not begin to read its
+ * attachment. For example, the object store was unreachable, or no child process started. Such an outage says nothing
+ * about the attachment, so the run must not count as a try.
  */
 export async function returnTry(db: Queryable, projectId: string, claim: string): Promise<void> {
   await db.query({

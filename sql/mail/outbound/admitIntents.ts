@@ -15,8 +15,8 @@ export type Admitted = AcceptedMessage & {
 }
 
 /**
- * Describes the decision about a send intent, which is admitted, or refused for a reason. The type `SendOutcome`
- * explains the reasons for a refusal.
+ * Describes the decision about a send intent (an API request to send or reply), which is admitted, or refused for a
+ * reason. The type `SendOutcome` explains the reasons for a refusal.
  */
 export type Decision = Admitted | Refused
 

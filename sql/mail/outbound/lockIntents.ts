@@ -16,7 +16,7 @@ export type LockedIntent = {
   draftVersion: number | null
   /** Counts the recipients to whom the project has sent mail in the present UTC day. */
   used: number
-  /** Tells whether the idempotency key of the send intent already has a response. */
+  /** Tells whether the idempotency key of the send intent (the API request to send or reply) already has a response. */
   keyIsTaken: boolean
   /**
    * Under the send policy `approve-new`, tells whether the mail has a recipient whom the project does not know. Under
@@ -30,7 +30,7 @@ export type LockedIntent = {
 type SendPolicy = 'direct' | 'approve' | 'approve-new'
 
 export type LockedIntents = {
-  /** Holds the time at which the service accepts the send intents. */
+  /** Holds the time at which the service accepts the send intents (API requests to send or reply). */
   now: Date
   /**
    * Holds one element for each send intent (an API request to send or reply), in the order of the intents. Null means
@@ -144,7 +144,10 @@ async function lockProjects(db: Queryable, ids: readonly string[]) {
   }
 }
 
-/** Locks the threads of the replies among the send intents. @returns the ids of the threads by their row numbers. */
+/**
+ * Locks the threads of the replies among the send intents (API requests to send or reply). @returns the ids of the
+ * threads by their row numbers.
+ */
 async function lockThreads(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -160,7 +163,8 @@ async function lockThreads(
 }
 
 /**
- * Locks the drafts that the send intents turn into mails. @returns the version of each draft, by project and draft id.
+ * Locks the drafts that the send intents (API requests to send or reply) turn into mails. @returns the version of each
+ * draft, by project and draft id.
  */
 async function lockDrafts(
   db: Queryable,
@@ -191,7 +195,7 @@ async function lockQuotas(
   return new Map(rows.map((row) => [row.project_id, row.used]))
 }
 
-/** Finds the idempotency keys of send intents that already have a stored response. */
+/** Finds the idempotency keys of send intents (API requests to send or reply) that already have a stored response. */
 async function findTakenKeys(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -213,8 +217,8 @@ async function findTakenKeys(
 }
 
 /**
- * Finds the send intents with an unknown recipient. A recipient is unknown if the project knows neither the recipient's
- * address nor the recipient's domain.
+ * Finds the send intents (API requests to send or reply) with an unknown recipient. A recipient is unknown if the
+ * project knows neither the recipient's address nor the recipient's domain.
  */
 async function findIntentsToUnknown(
   db: Queryable,

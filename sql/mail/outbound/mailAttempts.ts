@@ -251,8 +251,8 @@ export function requeueLostMail(pool: Pool): Promise<number> {
          and ${hasNoJob("'send_mail:' || o.message_row")}
        order by o.next_attempt_at limit ${LOST_BATCH} for no key update skip locked`,
     )
-    // The code looks for the job once more, because another process may have queued the mail since the first statement
-    // began. A second job would send the mail twice.
+    // The code looks for the sending job once more, because another process may have queued the mail since the first
+    // statement began. A second job would send the mail twice.
     const { rows: lost } = await db.query<{ message_row: string }>(
       `select r.message_row from unnest($1::bigint[]) r (message_row)
        where ${hasNoJob("'send_mail:' || r.message_row")}`,

@@ -68,7 +68,7 @@ export type SendIntent = {
   ownEvent?: OwnEventRevision | null
   /**
    * Holds the W3C trace context that the delivery of the mail continues. If `traceparent` is absent, the send intent
-   * has no trace context.
+   * (the API request to send or reply) has no trace context.
    */
   traceparent?: string | null
 }
@@ -89,12 +89,15 @@ export type AcceptedMessage = {
  */
 export type SendOutcome = ({ kind: 'accepted' } & AcceptedMessage) | Refused
 
-/** Describes a send intent that the service refuses. The type {@link SendOutcome} explains the kinds. */
+/**
+ * Describes a send intent (an API request to send or reply) that the service refuses. The type {@link SendOutcome}
+ * explains the kinds.
+ */
 export type Refused = { kind: 'repeat' | 'gone' | 'no thread' | 'over quota' | 'event changed' }
 
 /**
- * Returns the number of bytes of the texts and attachments of a send intent. The texts count as UTF-8, as in the
- * database.
+ * Returns the number of bytes of the texts and attachments of a send intent (an API request to send or reply). The
+ * texts count as UTF-8, as in the database.
  */
 export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
   attachments.reduce(

@@ -34,9 +34,9 @@ const GIVEN = `
   )`
 
 /**
- * Gives each send intent the row numbers of its message and its thread, in the order of the intents. The query uses no
- * join, because PostgreSQL would then read the whole batch once for each intent. Without a join, the storage of one
- * intent in a batch of 60 takes 0.2 ms instead of 0.35 ms.
+ * Gives each send intent (API request to send or reply) the row numbers of its message and its thread, in the order of
+ * the intents. The query uses no join, because PostgreSQL would then read the whole batch once for each intent. Without
+ * a join, the storage of one intent in a batch of 60 takes 0.2 ms instead of 0.35 ms.
  */
 const PLACED = `
   placed as materialized (
@@ -59,7 +59,7 @@ const THREADS = `
     where t.row = g.thread_row
   )`
 
-/** Stores the messages of the send intents with their Message-IDs. */
+/** Stores the messages of the send intents (API requests to send or reply) with their Message-IDs. */
 const MESSAGES = `
   stored as (
     insert into messages (

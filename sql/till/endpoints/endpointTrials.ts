@@ -27,8 +27,8 @@ export const TRIAL_BODY_MAX = 16_384
 export const TRIAL_CHALLENGE_MAX = 40_000
 
 /**
- * Sets the time after which an unfinished trial of an endpoint counts as lost. A worker process waits at most 20 s for
- * the challenge and 30 s for the payment.
+ * Sets the time after which an unfinished trial (test request) of an endpoint counts as lost. A worker process waits at
+ * most 20 s for the challenge and 30 s for the payment.
  */
 const LOST_AFTER = '90 seconds'
 
@@ -70,7 +70,7 @@ export function startTrial(
   })
 }
 
-/** Queues the job that runs the trial of an endpoint. */
+/** Queues the job that runs the trial (test request) of an endpoint. */
 export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promise<void> =>
   addJob(db, {
     task: 'try_endpoint',
@@ -93,8 +93,8 @@ export type DueTrial = {
 }
 
 /**
- * Finds an endpoint's unfinished trial by the id of the trial. @returns null if the trial has ended or was replaced, or
- * if the endpoint is deleted.
+ * Finds an endpoint's unfinished trial (test request) by the id of the trial. @returns null if the trial has ended or
+ * was replaced, or if the endpoint is deleted.
  */
 export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial | null> {
   const { rows } = await db.query<
@@ -114,8 +114,8 @@ export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial 
 }
 
 /**
- * Stores the payment that an endpoint's trial will send, unless the trial already has a stored payment. @returns the
- * stored payment of the trial. Null means that the endpoint's trial has ended.
+ * Stores the payment that an endpoint's trial (test request) will send, unless the trial already has a stored payment.
+ * @returns the stored payment of the trial. Null means that the endpoint's trial has ended.
  */
 export async function storePayment(
   db: Queryable,
@@ -134,7 +134,7 @@ export async function storePayment(
   return rows[0] ?? null
 }
 
-/** Ends the trial of an endpoint. If the trial has already ended, the function changes nothing. */
+/** Ends the trial (test request) of an endpoint. If the trial has already ended, the function changes nothing. */
 export async function endTrial(
   db: Queryable,
   id: string,

@@ -1,7 +1,7 @@
 /** Counts the steps (the funnel) from an x402 challenge to a settled payment, by endpoint and UTC day. */
 import type { Queryable } from '../../db.ts'
 
-/** Counts the challenges and refusals of an endpoint in a day. */
+/** Counts the payment challenges and the refused payments of an endpoint in a day. */
 export type OfferCount = {
   projectId: string
   endpointId: string
@@ -12,8 +12,8 @@ export type OfferCount = {
 }
 
 /**
- * Adds counts of challenges and refusals from a process's memory to the database. The SQL inserts the rows in a fixed
- * order, so that two processes never deadlock.
+ * Adds counts of payment challenges and refused payments from a process's memory to the database. The SQL inserts the
+ * rows in a fixed order, so that two processes never deadlock.
  */
 export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[]): Promise<void> {
   if (counts.length === 0) return

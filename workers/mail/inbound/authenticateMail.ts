@@ -232,7 +232,7 @@ function withDeadline(lookUp: LookUp, totalMs: number, signal: AbortSignal): DNS
   }
 }
 
-/** Lists the error codes that mean that a name or a record does not exist. */
+/** Lists the error codes that mean that a DNS name or record does not exist. */
 const ABSENT = ['ENOTFOUND', 'ENODATA']
 
 const silence = (name: string): Error =>

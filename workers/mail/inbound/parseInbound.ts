@@ -54,7 +54,7 @@ const LARGE_AT_ONCE = 4
  * the parser and 600 MB in this process, and a container of the mail pool has 3 GB.
  */
 const HUGE_BYTES = 4 * 1024 * 1024
-/** Sets the number of message bytes in a batch that count as one job slot of the worker pool. */
+/** Sets the number of message bytes in a batch of mails that count as one job slot of the worker pool. */
 const PART_BYTES = 64 * 1024
 /**
  * Limits the milliseconds for which a batch of mails waits for DNS answers. The wait for DNS is short, because a batch

@@ -174,7 +174,8 @@ const receiptKeys = ({ config, database }: DoctorTools): Promise<Finding[]> =>
     {
       check: 'receipt key',
       run: async () => {
-        // In production, another check already reports a missing key among the findings about the settings.
+        // In production, another check of the doctor (the self-check) already reports a missing key among the findings
+        // about the settings.
         if (config.production && config.receiptSeeds === undefined) return []
         const seed = receiptSeeds(config)[0]?.seed
         if (database.pool === null || seed === undefined) return []

@@ -123,7 +123,7 @@ function callOf(account: PrivateKeyAccount, { payments, gas }: Load) {
   return { ...transferCall(first), gas: gas ?? transferGas(first) }
 }
 
-/** Sends the batches of one gas wallet one after the other, so that the chain node gets the nonces in order. */
+/** Sends the payment batches of one gas wallet one after the other, so that the chain node gets the nonces in order. */
 function afterLast<Result>(
   { sending }: KnownChain,
   { address }: PrivateKeyAccount,

@@ -117,8 +117,8 @@ async function sendTogether(
 ): Promise<{ apart: readonly Payment[]; refused: readonly Payment[] }> {
   const account = payments.length < 2 ? null : nextAccount(chain, groupGas(payments.length))
   if (account === null) return { apart: payments, refused: [] }
-  // The count of sent batches rises before the simulation, because two concurrent payment groups must not choose the
-  // same gas wallet.
+  // The count of sent payment batches rises before the simulation, because two concurrent payment groups must not
+  // choose the same gas wallet.
   chain.batches++
   const { members, apart, refused } = await tryGroup(chain, payments, senderOf(chain, account))
   if (members.length < 2) return { apart: [...members, ...apart], refused }

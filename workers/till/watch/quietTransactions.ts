@@ -89,7 +89,7 @@ export async function resendDropped(
 
 /**
  * Returns those payments of a group whose payers still have no contract code. The payments of the other payers are sent
- * in separate transactions as soon as the nonce of the group is used.
+ * in separate transactions as soon as the nonce of the group transaction is used.
  */
 async function withoutCode(chain: KnownChain, members: readonly Payment[]): Promise<Payment[]> {
   const codes = await readCode(

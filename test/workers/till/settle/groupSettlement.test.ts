@@ -107,7 +107,7 @@ test('a payment from an account with contract code gets a separate transaction o
 })
 
 describe('if the token contract refuses one payment of a group, the other payments still settle', () => {
-  test('if the token refuses one payment of a group, only this payment fails, and the others settle', async () => {
+  test('if the token contract refuses one payment of a group, only this payment fails, and the others settle', async () => {
     const poor = await newPayer(till.client, 9_999n)
     const barred = await newPayer(till.client)
     const payments = await claimAll(seller, [{}, { account: poor }, {}, { account: barred }, {}])

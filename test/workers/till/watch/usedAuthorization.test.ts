@@ -269,7 +269,7 @@ describe('if an authorization was used after the claim (storing) of its payment,
   }
 })
 
-test('a payment that another sender settled is settled by the events of the token if the chain node cannot send the receipt', async () => {
+test('a payment that another sender settled is settled by the events of the token contract if the chain node cannot send the receipt', async () => {
   const payment = await pay()
   const id = await till.claim(payment)
   await blockIn(2)
