@@ -202,10 +202,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /**
-   * Holds the SHA-256 hash of the bytes of the held mail, which waits for approval. Null means that the agent has
-   * deleted the mail.
-   */
+  /** Holds the SHA-256 of a mail that waits for approval. Null means that the agent has deleted the mail. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }
