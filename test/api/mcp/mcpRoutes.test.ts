@@ -84,7 +84,7 @@ describe('a batch of MCP messages is accepted only with an allowed length and MC
     }
   })
 
-  test('a batch with an id that two calls share is refused before any call runs', async () => {
+  test('a JSON-RPC batch in which two calls have the same id is refused before any call runs', async () => {
     const mail = { to: ['a@example.com'], subject: 's', text: 't' }
     for (const id of [1, '1']) {
       const send = { ...toolCall('mail.send', mail), id }
@@ -112,7 +112,7 @@ describe('a batch of MCP messages is accepted only with an allowed length and MC
 describe('the Origin header decides which web pages may send an MCP request', () => {
   const from = async (origin: string) => await post(WHOAMI, { headers: { origin } })
 
-  test('a web page of this machine or of the service’s own host, at any port, may send an MCP request', async () => {
+  test('a web page of localhost or of the service’s own host, at any port, may send an MCP request', async () => {
     for (const origin of [
       'http://localhost:6274',
       'https://localhost',

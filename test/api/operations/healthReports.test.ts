@@ -97,7 +97,7 @@ test('if a worker does not respond for half a minute, the health report says tha
   expect(body.findings.map(({ check }: { check: string }) => check)).toEqual(['payments workers'])
 })
 
-test('a second response of the same worker does not change the health report', async () => {
+test('if a worker reports twice for one health report, the report keeps the first findings', async () => {
   const { pool } = service.database
   const reportId = await requestReport(pool, PART)
   const finding = { area: 'chain', check: 'RPC', found: 'first', verdict: 'ok' } as const

@@ -4,7 +4,7 @@ import { type RunningPart, supervise } from '../../../api/operations/supervise.t
 import { ConfigError } from '../../../shared/config/config.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Makes a part of the process that the test controls, and collects the log lines about this part. */
+/** Makes a part of the process, which the test can fail and stop, and collects the log lines about this part. */
 function makePart() {
   const lines: { message: string; fields: any }[] = []
   const write = (fields: object, message: string) => lines.push({ message, fields })

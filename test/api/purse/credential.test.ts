@@ -74,7 +74,7 @@ test('each request of a purchase contains the vault secret, but the result of th
   expect(audit).toMatchObject({ count: 1, logs: [{ subject: 'weather' }] })
 })
 
-test('a seller cannot show a vault secret as the payee or as the transaction of a payment', async () => {
+test('a vault secret is not shown to the agent if a seller returns it as the payee or as the transaction of a payment', async () => {
   const [asTransaction, asPayee] = ['5e'.repeat(32), 'c7'.repeat(20)]
   const put = (apiKey: string) =>
     buyer.put('/v0/vault/weather', {

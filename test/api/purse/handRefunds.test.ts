@@ -122,7 +122,7 @@ test('if a seller pays a refund by hand and names the transaction, the service v
   expect((await name(paymentId, refundId, txHash)).status).toBe(409)
 })
 
-test('a transfer proves only one refund, and must have the right amount and recipient and a time after the payment', async () => {
+test('a transfer on the chain proves only one refund by hand, and must have the right amount and recipient and a time after the payment', async () => {
   await fund(till.client, payTo, 3_000n)
   const old = await transfer(3_000n)
   const { paymentId } = await sold()

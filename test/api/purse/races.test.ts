@@ -39,8 +39,8 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
   const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
   seller.terms.amount = '3000'
-  // The seller loses a third of its responses and refuses a third of the requests, but may settle the payments of these
-  // requests nevertheless.
+  // The fake seller loses a third of its responses and refuses a third of the requests, but may settle the payments of
+  // these requests nevertheless.
   seller.serve = async (payment) => {
     const place = seller.received.length % 3
     if (place === 0) return new Response('no', { status: 400 })

@@ -1,6 +1,6 @@
 /**
- * Tests payments of a purse that a restored database does not know. The test removes the records, as a restore of an
- * older backup does, and repeats the calls.
+ * Tests payments that are missing from a database that was restored from an older backup. The test deletes the records
+ * of a payment, as such a restore does, and repeats the API call.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
@@ -34,7 +34,7 @@ test('if a restored database lacks a purchase, a call with the same Idempotency-
   )
   // More blocks pass than the search for the transfer of a new payment covers.
   await till.client.mine({ blocks: 20 })
-  // This seller does not know the first payment any more, and its settlement of the second one reverts.
+  // This seller has forgotten the first payment, and when it settles the second payment, the transaction reverts.
   seller.serve = async (paid) => {
     const hash = await seller.settle(paid).catch(() => null)
     return hash === null ? new Response('used', { status: 402 }) : served(paid, hash)

@@ -28,7 +28,7 @@ test('a path pattern in the price file matches every spelling of a path that has
   ])
 })
 
-test('another spelling of an expensive path is refused, so that it is not sold at the lower price of a later pattern', () => {
+test('a misspelt path that resembles an expensive path is refused, so that it is not sold at the lower price of a later pattern', () => {
   const { of } = readPrices(
     JSON.stringify({ '/reports/**': '0.05', '/Weather': '0.03', '/tips/': '0.01', '/**': '0.01' }),
   )

@@ -179,7 +179,7 @@ test('the paywall removes request headers in which a buyer could name another pa
   expect(Object.keys(forged).filter((name) => headers.has(name))).toEqual([])
 })
 
-test('the paywall refuses a path below a path for sale if some servers read it as a path that is not for sale', async () => {
+test('the paywall refuses a path that is for sale if some servers read this path as another one that is not for sale', async () => {
   const before = await payments()
   for (const dots of ['%EF%BC%8E%EF%BC%8E', '%E2%80%A5', '%c0%ae%c0%ae', '..%20']) {
     const { response } = await buy(`/reports/${dots}/weather`)
@@ -374,7 +374,8 @@ test('the command bun run sell needs only one URL and one price, and an error na
     [[origin.url, '0.01', '--public', 'http://'], /--public must be an origin/],
     [[origin.url, '0.01', '--port', 'https'], /--port must be a number/],
     [[origin.url, '0.01', '--timeout', '0'], /--timeout must be a whole number/],
-    // A settlement of a minute and a time-out of 191 seconds would together exceed the longest silence that Bun allows.
+    // A settlement of a minute and a time-out of 191 seconds would together exceed the longest silence that Bun allows
+    // on a connection.
     [
       [origin.url, '0.01', '--timeout', '191'],
       /--timeout must be a whole number of seconds from 1 to 190/,

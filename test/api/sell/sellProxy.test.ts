@@ -143,7 +143,7 @@ test('the proxy refuses a GET or HEAD request with a body before the payment, be
   expect((await statusOf('GET', 'Content-Length: 0\r\n\r\n'))[0]).toBe(200)
 })
 
-test('a redirect that only adds or removes a final slash is not sold, unless the new path is for sale', async () => {
+test('the proxy refuses to sell a redirect that only adds or removes a final slash, unless the new path is for sale', async () => {
   const host = 'shop.example'
   for (const [asked, location, missing] of [
     ['/docs', '/docs/', '/docs/'],

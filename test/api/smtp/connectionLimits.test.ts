@@ -46,7 +46,7 @@ test('if the end of an SMTP connection is reported twice, the listener accepts o
   expect(limits.enter('10.0.0.2', never)).toBeNull()
 })
 
-test('once the inbox of a mail service’s connection is known, the connection counts for this inbox, so the mail service may open another one', () => {
+test('once the inbox that a mail service’s connection delivers to is known, the connection no longer counts against the limit of the mail service', () => {
   const limits = new ConnectionLimits({ max: 100, perAddressMax: 2 })
   const open = () => limits.enter('192.0.2.1', never)
   const deliver = (...inboxes: string[]) =>

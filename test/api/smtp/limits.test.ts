@@ -45,7 +45,7 @@ test('the number of SMTP connections of an IP address is limited, and after a co
   await waitForMessages(agent, 1)
 })
 
-test('unfinished mails of one IP address cannot use up the space for mails of other IP addresses', async () => {
+test('incomplete mails of one IP address leave enough space for the mails of other IP addresses', async () => {
   await using own = await startTestService({ workers: false })
   const agent = await own.newAgent()
   const { port } = own.smtp!

@@ -42,7 +42,7 @@ test('the headers In-Reply-To and References join a message to a thread, even if
   expect(threads.d).not.toBe(threads.a!)
 })
 
-test('a reply that arrives before its parent joins the same thread', async () => {
+test('a reply that arrives before the message it answers is in the same thread as this message', async () => {
   const agent = await service.newAgent()
   await mail(agent, 'child', { inReplyTo: '<parent@example.com>' })
   await waitForMessages(agent, 1)
@@ -53,7 +53,7 @@ test('a reply that arrives before its parent joins the same thread', async () =>
   expect(threads.sibling).toBe(threads.child!)
 })
 
-test('the References header joins no thread of another inbox, and does not reveal whether such a thread exists', async () => {
+test('the References header of a mail does not add it to a thread of another inbox, and does not reveal whether this thread exists', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await mail(one, 'secret')
   const [secret] = await waitForMessages(one, 1)

@@ -449,7 +449,7 @@ test('the worker refuses to send a mail whose bytes differ from the approved byt
   }
 })
 
-test('an approved mail whose bytes the retention has deleted is never sent, and its job ends', async () => {
+test('an approved mail is never sent if the retention (deletion of old mail) has deleted its bytes, and its send job ends', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await heldAgent(idle)
   const { pool: db, url: databaseUrl } = idle.database

@@ -41,14 +41,14 @@ test('a full cache forgets the reviews that were read the longest ago, but keeps
   expect(made.slice(5)).toEqual(['a'])
 })
 
-test('two reviews that fill the cache exactly both stay in it', async () => {
+test('if two reviews of held mails (page texts for approvers) fill the cache exactly, both stay in it', async () => {
   const { made, read } = start()
   const half = 2_000_000 - 'a'.length - 100
   for (const key of ['a', 'b', 'a', 'b']) await read(key, half)
   expect(made).toEqual(['a', 'b'])
 })
 
-test('if a mail has no review, the cache stores nothing, and the next read asks for the review again', async () => {
+test('if a held mail has no review (page texts for the approver), the cache stores nothing, and the next read asks for the review again', async () => {
   const { reviews, read, made } = start()
   expect(await reviews.of('a', async () => null)).toBeNull()
   expect(await read('a')).not.toBeNull()

@@ -135,7 +135,7 @@ test('an agent announces a recurring event with its time zone, and cancels one i
   expect(cancelled.invites[0].recurrenceId).toBe('2030-04-01T08:00:00.000Z')
 })
 
-test('an agent announces whole-day events, and times that have their own time zones', async () => {
+test('an agent announces an event that lasts whole days, and an event whose start and end have a UTC offset', async () => {
   const host = await service.newAgent()
   await sendMail(host, { event: { start: '2030-05-01', end: '2030-05-03' }, subject: 'Fair' })
   await sendMail(host, {
@@ -402,7 +402,7 @@ test('of parallel changes of one event, only the accepted ones raise the sequenc
   expect(rows).toEqual([{ sequence: left, summary: `Summary ${last}` }])
 })
 
-test('if another process changes an event before each of twenty tries, the change is refused as a conflict', async () => {
+test('if another process changes an event before each of twenty tries to change it, the request to change it is refused as a conflict', async () => {
   const host = await service.newAgent()
   const { pool } = service.database
   const { uid } = (await sendMail(host, { event: EVENT })).event

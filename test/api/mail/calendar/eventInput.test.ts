@@ -255,7 +255,7 @@ describe('the service refuses an event with a malformed recurrence rule or URL',
   })
 })
 
-describe('a mail with the UID of an earlier event changes or cancels this event', () => {
+describe('a send request with the UID of an earlier event changes or cancels this event', () => {
   test('each change of an event, and its cancellation, gets the next sequence number', async () => {
     const { uid } = await written(TIMES)
     const moved = await written({ ...TIMES, uid, end: '2030-03-04T11:00:00' })

@@ -123,7 +123,7 @@ test('text extraction from an incomplete PDF or a broken office file fails, and 
   ])
 })
 
-test('a wait finds a message by the end of its long subject, although the event contains only the start of the subject', async () => {
+test('a call that waits for a subject finds a message by the end of its long subject, although the webhook event has only the start of the subject', async () => {
   const agent = await service.newAgent()
   const wait = agent.get('/v0/messages/wait?has=text&subject=zanzibar&timeout=30')
   await service.deliver({

@@ -30,7 +30,7 @@ const keptWith = async (text: string) => {
 const rawCount = async () =>
   (await service.database.pool.query('select count(*)::int as n from raw_mails')).rows[0].n
 
-test('the deletion of a message deletes its stored bytes, and the deletion of a thread’s last message deletes the thread', async () => {
+test('the deletion of a message also deletes its stored raw mail, and the deletion of a thread’s last message deletes the thread', async () => {
   const before = await rawCount()
   const agent = await newThread(service, ['d1', 'd2'])
   const [thread] = await listThreads(agent)

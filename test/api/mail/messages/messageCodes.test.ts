@@ -74,7 +74,7 @@ test('a message that the project sent shows neither codes nor links', async () =
   expect(sent).not.toHaveProperty('links')
 })
 
-test('a wait with has=code returns the first message that has a code', async () => {
+test('a waiting call with has=code returns the first message that has a one-time code', async () => {
   const agent = await service.newAgent()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')
   await waitFor('the waiter', async () => (await waiters()) === 1)
@@ -224,7 +224,7 @@ test('the event of a message with a code does not contain the code', async () =>
   expect(await narrow.get('/v0/events?types=message.code')).toMatchObject({ status: 403 })
 })
 
-test('the audit log has an entry for each response that contains a code or a reset link', async () => {
+test('the audit log has an entry for each API response with a one-time code or a password reset link from a mail', async () => {
   const agent = await service.newAgent()
   const mails = [
     ['order', { text: 'Order 482913 has shipped.' }],

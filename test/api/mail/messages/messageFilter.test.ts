@@ -42,7 +42,7 @@ test('message filters that a query omits exclude no message', () => {
   expect(readMessageFilter({ labels: '' })).toEqual(nothing)
 })
 
-test('each word filter (q, from, to, subject) adds one search query, and an error in a query names its filter', () => {
+test('each word filter of a message list (q, from, to, subject) adds one search query, and an error in a query names its filter', () => {
   const filter = { q: 'invoice', from: 'ada@example.com', to: 'example.com', subject: 'second' }
   expect(readMessageFilter(filter).queries.length).toBe(4)
   expect(readMessageFilter({ ...filter, deliveryStatus: 'sent' }).deliveryStatus).toBe('sent')

@@ -197,7 +197,7 @@ test('a request with an invalid label change is refused', async () => {
   })
 })
 
-test('concurrent label changes lose no label', async () => {
+test('if concurrent requests add labels to one message, no label is lost', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   await Promise.all(

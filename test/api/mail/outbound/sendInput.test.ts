@@ -44,14 +44,14 @@ describe('the service reads the mailboxes of a send request, and refuses an inva
     expect(of('zoë')).toMatchObject([400, expect.stringContaining('one email address')])
   })
 
-  test('the names of mailboxes are stored by address, and the stored value is null if no mailbox has a name', () => {
+  test('the display names of recipients are stored by address, and the stored value is null if no recipient has a name', () => {
     expect(namesOf(readMailboxes('to', ['Ada <ada@a.example>', 'bob@a.example']))).toEqual({
       'ada@a.example': 'Ada',
     })
     expect(namesOf(readMailboxes('to', ['bob@a.example']))).toBeNull()
   })
 
-  test('a mailbox that occurs in several fields counts once, and the spelling of its last occurrence is kept', () => {
+  test('a recipient that occurs in several fields of a mail counts once, and the spelling of the last occurrence is kept', () => {
     expect(unique(['a@a.example', 'b@a.example', 'A@A.example'])).toEqual([
       'A@A.example',
       'b@a.example',

@@ -80,7 +80,7 @@ describe('the response to a send call shows the accepted mail', () => {
     })
   })
 
-  test('if a mail must wait for its owner’s approval, the response to the send call has the label held', async () => {
+  test('if a mail must wait for its owner’s approval, the response to the send call gives the mail the label held', async () => {
     const held = await sendMail(await heldAgent(service))
     expect([held.labels, held.deliveryStatus]).toEqual([['sent', 'held'], 'held'])
   })

@@ -44,7 +44,7 @@ const bytesOf = async (agent: Agent, messageId: string, attachmentId: string) =>
   }
 }
 
-test('attachments are sent byte for byte, and get-message shows them', async () => {
+test('attachments of a mail are sent byte for byte, and the API lists them when it returns the mail', async () => {
   const agent = await service.newAgent()
   const data = randomBytes(300_000)
   const { status, body } = await agent.post('/v0/messages/send', {

@@ -1,4 +1,4 @@
-/** Tests requests on a day with 23 hours in the time zone of the database. */
+/** Tests the lifetime of an Idempotency-Key on a day that has only 23 hours in the database's time zone. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createPool, type Pool } from '../../../../sql/db.ts'
 import { shortenDay } from '../../../support/database/shortDay.ts'

@@ -31,7 +31,7 @@ test('an inbound key from the operator’s settings may deliver mail for every d
   await expect(keys.find('a.example#1')).rejects.toThrow()
 })
 
-test('an inbound key of a domain delivers mail for this domain only, and has one secret for each inbound secret in the operator’s settings', async () => {
+test('a mail provider’s key for one domain is valid for this domain only, and has one secret for each inbound secret of the operator', async () => {
   const { keyId } = await newInboundSecret(pool, 'a.example')
   expect(await keysOf().find(keyId)).toEqual({
     secrets: SECRETS.map(({ secret }) => domainSecret(secret, keyId)),

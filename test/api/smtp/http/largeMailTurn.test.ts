@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { enterLargeMail } from '../../../../api/smtp/http/largeMailTurn.ts'
 import { FairTurns } from '../../../../shared/fair/fairTurns.ts'
 
-test('a large mail over HTTP is refused for now if too many large mails wait, whereas an unexpected error is passed on unchanged', async () => {
+test('a large mail over HTTP gets the temporary error 451 if too many large mails wait, and an unexpected error is passed on unchanged', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1, waitingPerSharer: 0 })
   const leave = await enterLargeMail(turns, 'a')
   await expect(enterLargeMail(turns, 'a')).rejects.toMatchObject({ responseCode: 451 })

@@ -277,7 +277,7 @@ test('only the exact path for SES receives mail, and a longer path gets status 4
   expect(status).toBe(404)
 })
 
-test('an error page of SNS does not count as a certificate', async () => {
+test('if Amazon SNS responds with an error page instead of its certificate, the service reports an error', async () => {
   const page = async () => new Response('a page', { status: 502 })
   const asked = createAskSns(page as unknown as typeof fetch)('https://sns.test/x.pem', 100)
   expect(await asked.catch(String)).toBe('Error: SNS answers 502')

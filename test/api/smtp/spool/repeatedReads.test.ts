@@ -112,7 +112,7 @@ async function withBook(
   }
 }
 
-test('if an inbox is deleted during its lookup, the listener’s copy of the addresses does not keep the inbox', async () => {
+test('if an inbox is deleted while the listener looks it up, the listener’s copy of the addresses does not keep this inbox', async () => {
   const { pool, held } = heldPool()
   await withBook(pool, async ({ book, spool, projectId, address }) => {
     // The listener's copy of the addresses lacks a new inbox until the notification about this inbox arrives.

@@ -262,7 +262,7 @@ test('if another listener has moved the mails of a batch, the mover takes the ne
   await spool.close()
 })
 
-test('a batch of the mover ends when it has its maximum of bytes', async () => {
+test('a batch of mails that the mover takes from the spool to PostgreSQL ends at its maximum number of bytes', async () => {
   const spool = new Spool(folder)
   const turns = new SpoolTurns(spool, 'small', new Costs())
   for (let n = 0; n < 4; n++) await spool.accept(mail('x'.repeat(1_000)))
@@ -271,7 +271,7 @@ test('a batch of the mover ends when it has its maximum of bytes', async () => {
   await spool.close()
 })
 
-describe('the spooled mail of several inboxes and networks moves to the database in rotation', () => {
+describe('mail of several inboxes and networks moves in turn from the spool (disk queue) to the database', () => {
   const floodTo = (inbox: string, remoteIp: string) => ({
     ...mail('x'.repeat(60_000)),
     inboxes: [{ address: inbox, envelopeTo: inbox }],
