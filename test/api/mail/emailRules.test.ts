@@ -264,7 +264,7 @@ describe('the most specific email rule decides whether a mail is accepted', () =
 })
 
 describe('the service sends no mail to a recipient whom an email rule blocks', () => {
-  test('the response names each blocked recipient, and a mail that has only blocked recipients gets status 422', async () => {
+  test('the response to a send call names each blocked recipient, and a mail that has only blocked recipients gets status 422', async () => {
     const agent = await service.newAgent()
     await add(agent, 'BLOCK', 'SEND', '*@rival.test')
     const mixed = await agent.post('/v0/messages/send', {

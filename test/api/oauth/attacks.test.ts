@@ -160,7 +160,7 @@ test('a refresh token is valid only for the app that received it', async () => {
   expect(body.error).toBe('invalid_grant')
 })
 
-describe('only the person to whom the consent page belongs can give consent to an app', () => {
+describe('only the person in whose browser the consent page was opened can give consent to an app', () => {
   const open = () => requestConsent(service, authorizationOf(service.url, clientId))
 
   test('only the consent page of the console can give consent', async () => {
@@ -279,7 +279,7 @@ test('a flood of app registrations is refused, and an unused app is deleted afte
   expect([status, body.error]).toEqual([413, 'payload_too_large'])
 })
 
-test('a flood of requests for consent is refused, and the app gets the error', async () => {
+test('a flood of requests for consent is refused, and the app gets an error that asks it to try again later', async () => {
   await using own = await startOAuthService()
   const { body } = await register(own.url)
   await own.database.pool.query(

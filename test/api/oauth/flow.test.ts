@@ -343,7 +343,7 @@ test('an authorization code works only once, and its second use ends the access 
   ).toBe(303)
 })
 
-test('consent that is given while the request expires gets status 409, and the app gets no access', async () => {
+test('if an authorization request expires while the owner gives consent, the owner gets status 409, and the app gets no access', async () => {
   const { body } = await register(service.url)
   const asked = authorizationOf(service.url, body.client_id)
   const { id, owner } = await requestConsent(service, asked)

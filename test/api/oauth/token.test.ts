@@ -203,7 +203,7 @@ describe('with its refresh token, an app gets a new access token', () => {
     }
   })
 
-  test('a token response states how long the access token lasts, even if the owner’s grant ends before the usual hour', async () => {
+  test('a token response states how long the access token lasts, even if the owner’s consent ends in less than the usual hour', async () => {
     const { refresh, clientId: client_id } = await connect(service, agent)
     await service.database.pool.query(
       `update oauth_grants set expires_at = clock_timestamp() + interval '5 minutes' where client_id = $1`,

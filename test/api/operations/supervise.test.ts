@@ -47,7 +47,7 @@ test('if a part of the service cannot restart, the supervisor retries after grow
   await supervised.stop()
 })
 
-test('the supervisor tries the first start of a part three times, but only once if the part refuses its settings', async () => {
+test('the supervisor tries the first start of a part of the service three times, but only once if the part refuses its settings', async () => {
   const failing = makePart()
   failing.failure = new Error('killed')
   await expect(failing.start()).rejects.toThrow('killed')

@@ -103,8 +103,7 @@ test('if a seller uses one payment header at two endpoints, the seller is paid o
       captured = payment
       return served(payment, await seller.settle(payment))
     }
-    // When the second endpoint of the seller gets a payment header, the seller settles the header of the first endpoint
-    // instead. It never settles the header that the second endpoint has received.
+    // The second endpoint delivers content, but the seller never settles the payment header that it received there.
     return served(payment, await Promise.resolve(`0x${'00'.repeat(32)}`))
   }
   const first = await buyer.pay(seller.url)

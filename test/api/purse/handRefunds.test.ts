@@ -236,7 +236,7 @@ test('a buyer with a purse (wallet) at this service sees the refund of a payment
   expect(rows).toMatchObject([{ data: { purchaseId: body.purchaseId, amountUsdcRaw: '6000' } }])
 })
 
-test('a refund by hand on a former chain of the service can only be withdrawn, because no worker can prove it', async () => {
+test('a refund that the seller pays by hand on a former chain of the service can only be withdrawn, because no worker can prove it', async () => {
   const { paymentId } = await sold()
   const { refundId } = await expectRefund(paymentId, '0.004')
   const { pool } = till.service.database

@@ -1,4 +1,4 @@
-/** Tests agents that buy from sellers: the response, the payment, and the refusals. */
+/** Tests purchases of agents: the seller's response, the payment, and the reasons to refuse a purchase. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   newBuyer,

@@ -305,7 +305,7 @@ test('if two servers could read the path of a request in different ways, the req
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
-    // The health check in compose.yaml requests the path /%2f of the paywall, so this path must get a response.
+    // The health check of the paywall in compose.yaml requests the path /%2f, so this path must get a response.
     ['/%2f', 400],
     ['/weather%00', 400],
     ['/weather%zz', 400],

@@ -79,7 +79,7 @@ test('a buyer who disconnects during the response gets the stored response, and 
   expect([response.status, await response.text(), shop.runs]).toEqual([200, 'weather 1.', 1])
 })
 
-test('a buyer who disconnects before the response begins gets the stored response, and the origin server answers only once', async () => {
+test('a buyer who disconnects before the response begins gets this response later, and the origin server answers only once', async () => {
   const gate = Promise.withResolvers<void>()
   const shop = open(async () => {
     await gate.promise

@@ -53,14 +53,14 @@ test('once the inbox that a mail service’s connection delivers to is known, th
     limits.countAs(open()!, inboxes.map(inboxSharer)).map(({ name }) => name.split(' ').at(-1))
   expect([deliver('flooded'), deliver('flooded')]).toEqual([['flooded'], ['flooded']])
   expect([deliver('other'), deliver('third', 'flooded')]).toEqual([['other'], ['third']])
-  // The inbox already has its maximum of connections, so this connection still counts for the mail service that opened
-  // it.
+  // The inbox already has its maximum of connections, so this connection still counts against the limit of the mail
+  // service that opened it.
   expect(deliver('flooded')).toEqual([])
   expect([open() === null, open()]).toEqual([false, null])
   expect(limits.count()).toBe(6)
 })
 
-test('a closed SMTP connection is not counted again for its inbox when this inbox becomes known later', () => {
+test('if the inbox of an SMTP connection becomes known only after the connection was closed, the connection is not counted again', () => {
   const limits = new ConnectionLimits({ max: 2, perAddressMax: 2 })
   const left = limits.enter('192.0.2.1', never)!
   limits.leave(left)

@@ -44,7 +44,8 @@ test('if the disk fails, the SMTP client gets a temporary error reply that names
   expect(await deliver()).toStartWith('250')
 })
 
-// Listeners in two containers may have the same process id and DATA_DIR, like these two in one process.
+// Listeners in two containers may have the same process id and DATA_DIR, as these two listeners do, which run in one
+// process.
 test('a listener takes large mail while another listener starts, runs and stops', async () => {
   await using service = await startTestService()
   const agent = await service.newAgent()

@@ -72,7 +72,7 @@ test('an agent reads over REST a message that arrived by SMTP', async () => {
   })
 })
 
-test('a message that has only HTML gets a text, and its extractedText omits the quoted text', async () => {
+test('a message that has only HTML gets a plain text from the service, and the field extractedText omits the quoted text', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',

@@ -20,7 +20,9 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Sends the messages of a scenario, and groups their keys by thread. */
+/**
+ * Sends the messages of a scenario. Returns the keys of its messages, grouped by the thread that each message joined.
+ */
 async function play({ messages }: ThreadScenario): Promise<string[][]> {
   const inboxes = new Map<string, Agent>()
   const threads = new Map<string, string[]>()

@@ -205,7 +205,7 @@ async function decide(agent: Agent, messageId: string, decision: 'approve' | 're
 }
 
 test.each(['rejects', 'withdraws', 'deletes'])(
-  'if somebody %s the mail that changes an event, the next mail about the event does not contain the change',
+  'if somebody %s the mail with a change of an event, the next mail about the event does not contain the change',
   async (deed) => {
     const agent = await heldAgent(service)
     const guest = await service.newAgent()

@@ -256,7 +256,7 @@ describe('the service refuses an event with a malformed recurrence rule or URL',
 })
 
 describe('a send request with the UID of an earlier event changes or cancels this event', () => {
-  test('each change of an event, and its cancellation, gets the next sequence number', async () => {
+  test('each change and the cancellation of an event get the next sequence number', async () => {
     const { uid } = await written(TIMES)
     const moved = await written({ ...TIMES, uid, end: '2030-03-04T11:00:00' })
     expect([moved.uid, moved.sequence]).toEqual([uid, 1])

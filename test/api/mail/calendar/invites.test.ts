@@ -390,7 +390,8 @@ test('if the service knows that a series was cancelled, an instance of the serie
   expect(late.invites[0].effect).toBe('outdated')
   expect(await calendar(agent)).toEqual([])
 
-  // The cancellation of a series that the service does not know also ends an instance that arrived earlier.
+  // The cancellation of a series that the service does not know also cancels an instance of the series that arrived
+  // earlier.
   const alone = { ...moved, uid: 'alone@example.com' }
   const instance = await invite(agent, alone)
   await accept(agent, instance)

@@ -90,7 +90,7 @@ test('a waiting call with has=code returns the first message that has a one-time
   })
 })
 
-test('a wait with has=code and a time in the parameter after returns at once the oldest message with a code since this time', async () => {
+test('a waiting call with has=code and the parameter after returns at once the oldest message since this time that has a one-time code', async () => {
   const agent = await service.newAgent()
   const after = new Date(Date.now() - 60_000).toISOString()
   for (const id of ['none', 'first', 'second']) {
@@ -145,7 +145,7 @@ test('an API key that has only the scope mail:codes cannot read mail', async () 
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })
 
-test('a running wait for a code ends if its API key loses the scope mail:codes', async () => {
+test('a running call that waits for a one-time code ends if its API key loses the scope mail:codes', async () => {
   const agent = await service.newAgent()
   const before = await waiters()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')

@@ -1,6 +1,6 @@
 /**
- * Tests that a wait for a message checks the API key again after its event reader is open, because a notification about
- * a changed key reaches only open event readers.
+ * Tests that a call that waits for a message checks its API key again after it has begun to read events. A notification
+ * about a changed key reaches only calls that already read events.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type EventFeed, startEventFeed } from '../../../../api/events/eventFeed.ts'
@@ -24,8 +24,8 @@ afterAll(async () => {
 })
 
 /**
- * Waits for a message with a request that has passed the access check. `change` runs when the wait checks the caller
- * again.
+ * Runs a call that waits for a message and whose access was already checked. `change` runs when the call checks the
+ * access again.
  */
 async function wait(has: 'code' | null, change: (request: Request) => void) {
   const projectId = await newProject(database.pool)

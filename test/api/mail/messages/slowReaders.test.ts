@@ -136,7 +136,7 @@ test('responses with large lists that clients do not read get a limited part of 
     const { status } = await agent.get(list)
     return status === 200
   })
-  // The test clock stands still, so that the project gets no time back on a slow machine.
+  // The test clock stands still, so that the project does not regain its right to large responses on a slow machine.
   await waitFor('the reads of the project to be paced', async () => {
     const response = await fetch(service.url + list, {
       headers: { authorization: `Bearer ${agent.key}` },
@@ -151,7 +151,7 @@ test('responses with large lists that clients do not read get a limited part of 
   expect((await other.get(list)).body.messages).toHaveLength(1)
 })
 
-test('HEAD requests for large contents occupy no memory after their responses', async () => {
+test('after HEAD requests for large messages and attachments are answered, they occupy no memory', async () => {
   const { agent } = await holding(1)
   const headers = { authorization: `Bearer ${agent.key}` }
   // The memory limit of a project is 128 MB, so the contents of 140 requests are too large.

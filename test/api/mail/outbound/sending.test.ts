@@ -209,7 +209,7 @@ describe('a reply takes its recipients, subject and thread from the answered mes
     expect(toAll.body.cc).toEqual(['bob@example.com'])
   })
 
-  test('the subject of a reply has at most 998 characters, and half a surrogate pair at the cut is replaced', async () => {
+  test('the subject of a reply is cut to 998 characters, and half a surrogate pair at the cut is replaced', async () => {
     const { messageId } = await sendMail(agent, { subject: `${'x'.repeat(993)}😀` })
     const { body } = await reply(messageId)
     expect(body.subject).toBe(`Re: ${'x'.repeat(993)}\ufffd`)

@@ -213,7 +213,7 @@ test('a model can send attachments with the MCP tool mail.send', async () => {
   expect(bytes.equals(content)).toBe(true)
 })
 
-test('a Content-ID without angle brackets matches the cid: reference in the HTML', async () => {
+test('a Content-ID without angle brackets matches the cid: reference in the HTML of the mail', async () => {
   const agent = await service.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
     ...MAIL,

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { attachmentText, cut } from '../../../../api/mcp/tools/mailText.ts'
 
-test('a text is cut only if it is longer than its limit, and never within a surrogate pair', () => {
+test('a text in a tool result is cut only if it is longer than its limit, and never within a surrogate pair', () => {
   expect(cut('four', 4)).toBe('four')
   expect(cut('fives', 4)).toBe('five… [cut]')
   expect(cut('abc\u{1f600}', 4)).toBe('abc… [cut]')

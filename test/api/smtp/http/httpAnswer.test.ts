@@ -18,7 +18,7 @@ test.each([
   },
 )
 
-test('an internal error does not become an HTTP refusal, so the mail provider does not see its message', () => {
+test('if the listener fails with an internal error, the mail provider does not see the message of this error', () => {
   const refusal = new HttpRefusal(401, 'text')
   expect(toRefusal(refusal)).toBe(refusal)
   for (const error of [new Error('secret'), 'secret', null]) expect(toRefusal(error)).toBeNull()

@@ -49,8 +49,8 @@ test('an inbound key of a domain is refused after its revocation, and the domain
   expect((await keys.find(first.keyId))?.domain).toBe('b.example')
   await revokeInboundSecrets(pool, 'b.example')
   const second = await newInboundSecret(pool, 'b.example')
-  // The lookup of the unknown key makes the process read all keys again, so its cache no longer contains the revoked
-  // key.
+  // The lookup of an unknown inbound key makes the process read all inbound keys again, so its cache no longer contains
+  // the revoked key.
   expect((await keys.find(second.keyId))?.domain).toBe('b.example')
   expect(await keys.find(first.keyId)).toBeNull()
   expect((await keys.find(other.keyId))?.domain).toBe('c.example')
@@ -66,8 +66,8 @@ test('an inbound key is valid until its expiry time', async () => {
     )
   await expireIn('1 hour')
   expect(await keys.find(keyId)).not.toBeNull()
-  // The column has a precision of milliseconds, so `0 seconds` could round up to a time in the future, and the key
-  // would still be valid until then.
+  // The database column with the expiry of a key has a precision of milliseconds, so `0 seconds` could round up to a
+  // time in the future, and the key would still be valid until then.
   await expireIn('-1 millisecond')
   expect(await keysOf().find(keyId)).toBeNull()
 })
