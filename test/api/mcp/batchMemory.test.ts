@@ -35,7 +35,7 @@ async function post(batch: object): Promise<{ status: number; bytes: number; res
   return { status, bytes: Buffer.byteLength(JSON.stringify(body)), results }
 }
 
-/** Returns the labels in the result of the batch's last call, which changes labels. */
+/** Returns the labels of a message from the result of the last call in an MCP batch. This call changes the labels. */
 const labelsIn = (results: any[]): string[] => results.at(-1).structuredContent.labels
 
 /** Sends a batch and reads only the first bytes of the answer. */
@@ -73,7 +73,7 @@ test('the reads of a batch return at most 8 MB together, but a change after thes
   }
 })
 
-test('unread answers to batches get a limited part of the memory, and a change in a later batch is still answered', async () => {
+test('responses to MCP batches that clients do not read get a limited part of the memory, and a change in a later batch is still answered', async () => {
   const sockets: Socket[] = []
   try {
     let head = ''
@@ -100,7 +100,7 @@ test('unread answers to batches get a limited part of the memory, and a change i
   })
 })
 
-test('a batch that waits for mail occupies no memory that the responses of other batches need', async () => {
+test('an MCP batch that waits for mail occupies no memory that the responses of other batches need', async () => {
   const waits = Array.from({ length: 40 }, () =>
     post([call(1, 'mail.wait', { subject: 'never', timeout: 1 }), read(2)]),
   )

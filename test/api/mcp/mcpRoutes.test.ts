@@ -192,7 +192,7 @@ describe('if the call of an OAuth client lacks a scope, the response names the m
     )
   })
 
-  test('an OAuth client’s call gets no challenge if it has the scope, if no consent can grant the scope, or if the tool does not exist', async () => {
+  test('an OAuth client’s call gets no OAuth challenge if it has the scope, if no consent can grant the scope, or if the tool does not exist', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     for (const body of [
       toolCall('whoami'),

@@ -280,7 +280,7 @@ describe('if the host cancels a call, the relay closes the connection of this ca
     },
   )
 
-  test('a cancellation with an unknown or invalid id affects no other call', async () => {
+  test('an MCP cancellation with an unknown or invalid request id affects no call', async () => {
     const { say, asked, sent, end } = await start(() => null)
     say({ id: 1, method: 'tools/call' })
     await waitFor('the request', () => asked.length === 1)
@@ -304,7 +304,7 @@ describe('if the host cancels a call, the relay closes the connection of this ca
     await end()
   })
 
-  test('a cancellation whose id is neither text nor number is passed on to the service like any other notification', async () => {
+  test('an MCP cancellation whose request id is neither text nor number is passed on to the service like any other notification', async () => {
     for (const id of [undefined, null, true]) {
       const { say, asked, end } = await start(() => ({ status: 202, body: '' }))
       say(cancel(id))

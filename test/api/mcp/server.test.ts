@@ -38,7 +38,8 @@ test('if an API key loses a scope during a read over MCP, the read is refused as
       )
       return rows.length >= 3
     })
-    // The service checks a caller again only if its read takes over a second, so the test waits longer than that.
+    // The service checks a caller again only if a read of the caller takes over a second, so the test makes this read
+    // longer.
     await Bun.sleep(1_200)
     const removed = await service.platform.patch(`/v0/platform/projects/${agent.project.id}`, {
       removeScopes: ['vault:read'],

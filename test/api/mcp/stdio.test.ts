@@ -65,7 +65,7 @@ test('an HTTP error of the service becomes the error response of the MCP call', 
   await expect(mcp.listTools()).rejects.toThrow('unauthorized: Invalid API key.')
 })
 
-test('a call while the service is unreachable gets an error response', async () => {
+test('an MCP call over stdio while the service is unreachable gets an error response', async () => {
   const env = { PURSER_API_KEY: `loid-${'0'.repeat(64)}`, PURSER_URL: 'http://127.0.0.1:1' }
   await expect(connect(env)).rejects.toThrow('Could not reach http://127.0.0.1:1: is it running?')
 })

@@ -145,7 +145,7 @@ describe('the service tells an app what is wrong with its authorization request'
   })
 })
 
-test('a wrong request sends the browser only to this computer or a well-known app, and never at once to an address that a stranger registered', async () => {
+test('an invalid authorization request redirects the browser only to this computer or a well-known app, and never at once to an address that a stranger registered', async () => {
   const local = 'http://127.0.0.1:7777/cb'
   const redirect_uris = [REDIRECT, 'HTTPS://phish.example/x', local]
   const { body: app } = await register(service.url, { redirect_uris })

@@ -197,7 +197,7 @@ test('if the owner requires approval of mail at consent, every mail of the app w
   expect(reply.deliveryStatus).toBe('held')
   const { draftId } = await call('mail_create_draft', mail)
   expect((await call('mail_send_draft', { draftId })).deliveryStatus).toBe('held')
-  // The project's own API key sends the same mail at once, because the project's policy needs no approval.
+  // The API key of the project sends the same mail at once, because the project's policy needs no approval.
   expect((await own.post('/v0/messages/send', mail)).body.deliveryStatus).toBeUndefined()
 })
 

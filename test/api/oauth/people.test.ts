@@ -182,7 +182,8 @@ test('an app gets no access if the person loses the right while the service reco
     'update oauth_clients set used_at',
     async () => {
       lost = operator.patch(path, { role: 'viewer' })
-      // The change may wait for the end of the consent, so the consent must not wait for the change.
+      // The request that makes the person a viewer may wait until the consent is recorded. The consent must not wait
+      // for this request.
       await Promise.race([lost, Bun.sleep(1_000)])
     },
     () => codeFor(service, own, { person }),

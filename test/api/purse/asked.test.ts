@@ -257,7 +257,7 @@ test('an approval request whose purchase no longer exists is not found and not l
   expect([status, body]).toEqual([200, { asked: [], count: 0 }])
 })
 
-test('an owner who becomes a viewer while the decision waits for the purchase decides nothing', async () => {
+test('an owner cannot decide about a purchase if the owner becomes a viewer while the decision waits for a database lock', async () => {
   const { asked } = await ask()
   const operator = await signIn(till.service)
   const path = `${base}/${asked.approvalId}`

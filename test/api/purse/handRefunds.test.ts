@@ -199,7 +199,7 @@ test('if a reorganisation replaces the block of a refund, the service verifies t
   expect(rowCount).toBe(1)
 })
 
-test('a buyer with a purse (wallet) at this service sees the refund of a payment, but the refund does not increase what the mandate (spending limit) allows', async () => {
+test('a buyer with a purse (wallet) at this service sees the refund of a payment, but the refund does not give back its amount to the mandate (spending limit)', async () => {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
   await changeProject(till.service.database.pool, seller.project.id, { payTo: address })

@@ -97,8 +97,8 @@ test(`${PAYMENTS} parallel payments stay exactly within the limits of two mandat
   expect(spent).toBe(paid)
   expect(spent + open).toBeLessThanOrEqual(100_000n)
   expect(reserved).toBe(BigInt(signed.length) * 3_000n)
-  // The limit allows 33 payments. On a slow machine, refused payments expire during the test, so their amounts allow
-  // more than 33 payments.
+  // The limit allows 33 payments. On a slow machine, signatures of refused payments expire during the test and release
+  // their amounts, so more than 33 payments are possible.
   expect(signed.length).toBeGreaterThanOrEqual(33)
   if (released === 0n) expect(signed.length).toBe(33)
   const { reservedUsdc, spentUsdc } = await buyer.mandate(wide)

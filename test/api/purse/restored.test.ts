@@ -32,7 +32,7 @@ test('if a restored database lacks a purchase, a call with the same Idempotency-
     'update mandates set reserved_atomic = 0, spent_atomic = 0, released_atomic = 0 where id = $1',
     [mandateId],
   )
-  // More blocks pass than the search for the transfer of a new payment covers.
+  // So many blocks pass that the search for the transfer of a new payment would not reach back to the first transfer.
   await till.client.mine({ blocks: 20 })
   // This seller has forgotten the first payment, and when it settles the second payment, the transaction reverts.
   seller.serve = async (paid) => {

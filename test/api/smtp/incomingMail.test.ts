@@ -70,7 +70,7 @@ test('the incomplete mails of one network stay below the byte limit of a network
   expect(ended).toEqual([])
 })
 
-test('incomplete mails that a mail provider delivers count for their inboxes, so that a flooded inbox leaves space for other inboxes', async () => {
+test('incomplete mails that a mail provider delivers count against the limits of their inboxes, so that a flooded inbox leaves space for other inboxes', async () => {
   const { beginFor, ended } = mails()
   const [flooded, other] = [inboxSharer('flooded'), inboxSharer('other')]
   await beginFor('first', [flooded], 3)
@@ -107,7 +107,7 @@ test('a large mail that arrives in parts is complete and in the right order when
   expect((await mail.bytes()).equals(whole)).toBe(true)
 })
 
-test('a large mail whose file was cut off is not read', async () => {
+test('if the file of a received large mail was cut off, reading the mail fails', async () => {
   const { begin } = mails()
   const { mail } = await begin('a', '10.0.1.1', 1)
   const folder = join(folders.at(-1)!, `incoming-${process.pid}`)

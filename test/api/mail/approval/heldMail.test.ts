@@ -334,7 +334,7 @@ test('if an owner edits a mail while another owner reads it, the reader never ge
   const { messageId } = await sendMail(agent, { text: 'First words' })
   const held = await requestOf(service, agent, messageId)
   const { pool } = service.database
-  // The first database query reads the mail before the edit, and all later queries read the mail after the edit.
+  // The first database query sees the mail as it was before the edit, and all later queries see the edited mail.
   let edited: Promise<{ body: any }> | null = null
   const edit = () =>
     service.platform.patch(heldPath(agent, held.approvalId), {

@@ -30,7 +30,7 @@ test('a review (the page texts of a mail that waits for approval) is computed on
   expect(made).toEqual(['a', 'b'])
 })
 
-test('a full cache forgets the reviews that were read the longest ago, but keeps the newest review even if it exceeds the limit', async () => {
+test('a full cache of held mails’ reviews drops the reviews read the longest ago, but keeps the newest review even if it exceeds the limit', async () => {
   const { made, read } = start()
   for (const key of ['a', 'b', 'a', 'c', 'a', 'b']) await read(key)
   expect(made).toEqual(['a', 'b', 'c', 'b'])

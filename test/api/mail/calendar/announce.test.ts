@@ -451,7 +451,7 @@ test('an event that was over a year ago leaves the calendar after its message is
   }
 })
 
-test('a project with 50,000 coming events without a message can change, cancel and decline events, but not announce or accept new ones', async () => {
+test('a project with 50,000 coming events whose messages do not exist can change, cancel and decline events, but not announce or accept new ones', async () => {
   const [host, other] = [await service.newAgent(), await service.newAgent()]
   await sendMail(other, { to: [host.address], event: EVENT })
   const { messageId } = await untilInvite(

@@ -147,7 +147,7 @@ test('a call that waits for a subject finds a message by the end of its long sub
   ])
 })
 
-test('a wait for a text ignores a file that cannot be read, and a wait for a message ignores a message that is deleted at once', async () => {
+test('a call that waits for attachment text ignores a file that cannot be read, and a call that waits for a message ignores one that is deleted at once', async () => {
   const agent = await service.newAgent()
   const text = agent.get('/v0/messages/wait?has=text&timeout=30')
   const pdf = Buffer.from('%PDF-1.7 and no more')

@@ -7,7 +7,7 @@ import { deliverRaw } from '../../../support/mail/smtpTalk.ts'
 import { messagePath, startTestService, waitForMessages } from '../../../support/service.ts'
 import '../../../support/long.ts'
 
-test('labels can be removed from a message that has more than 50 labels because it bounced', async () => {
+test('labels can be removed from a message that has more than 50 labels because the service labelled it as bounced', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ env: { SMTP_RELAY_URL: sink.url } })
   const agent = await service.newAgent()

@@ -204,7 +204,7 @@ test('if an earlier version of the service stored a message, the service finds t
   expect(body.links).toMatchObject([{ href: 'https://s.example/help', purpose: 'other' }])
 })
 
-test('the event of a message with a code does not contain the code', async () => {
+test('the webhook event about a message with a one-time code does not contain the code', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'no-event', { text: 'Order 482913 has shipped.' })
   await waitForMessages(agent, 1)

@@ -74,6 +74,6 @@ test.each([
   },
 )
 
-test('a wait goes on if the caller keeps its scopes, and checks the scopes again at its end', async () => {
+test('a call that waits for a message goes on if the caller keeps its scopes, and checks the scopes again at its end', async () => {
   expect(await wait('code', () => {})).toEqual({ outcome: null, opened: [1, 1], left: 0 })
 })

@@ -52,7 +52,7 @@ test('the original of a sent message can be read before the first delivery attem
   expect(await (await read(agent.key)).text()).toBe(raw)
 })
 
-test('a scheduled mail leaves with the settings of its time, even if its original is read before', async () => {
+test('a scheduled mail is sent with the project settings of its sending time, even if a client read its original before', async () => {
   const agent = await service.newAgent()
   const sendAt = new Date(Date.now() + 2_500).toISOString()
   const { messageId } = await sendMail(agent, { sendAt, attachments: [FILE] })

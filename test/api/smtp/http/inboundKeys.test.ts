@@ -72,7 +72,7 @@ test('an inbound key is valid until its expiry time', async () => {
   expect(await keysOf().find(keyId)).toBeNull()
 })
 
-test('an inbound key that the process already has in memory stays valid while the database is unreachable', async () => {
+test('a mail provider’s inbound key that the process already has in memory stays valid while the database is unreachable', async () => {
   const own = new pg.Pool({ connectionString: database.url })
   const keys = keysOf(own)
   const { keyId } = await newInboundSecret(pool, 'e.example')

@@ -239,7 +239,7 @@ test('too many HTTP deliveries get status 503, and the refused mails are not sto
   expect(messages).toHaveLength(1)
 })
 
-test('connections that deliver mail over HTTP count for the receiving inbox, so that a flooded inbox delays no other inbox', async () => {
+test('connections that deliver mail over HTTP count against the limit of the receiving inbox, so that a flooded inbox delays no other inbox', async () => {
   await using narrow = await startTestService({
     env: { ...INBOUND_ENV, SMTP_MAX_CONNECTIONS_PER_IP: '2' },
   })

@@ -130,7 +130,7 @@ test('if an inbox is deleted while the listener looks it up, the listener’s co
   })
 })
 
-test('if the read of a deleted inbox fails, the listener repeats the read and then no longer knows the inbox', async () => {
+test('if the listener’s database query about a deleted inbox fails, the listener repeats it and then no longer knows the inbox', async () => {
   const { pool, state } = shakyPool()
   await withBook(pool, async ({ spool, projectId, address }) => {
     state.failures = 1
