@@ -380,7 +380,7 @@ test('an inbox with an allow rule accepts a bounce from an unlisted sender only 
   ])
 })
 
-test('if the database refuses the shortened form of a bounce, an inbox with an allow rule gets this form later, and never the whole bounce', async () => {
+test('if the shortened form of a bounce cannot be stored at once, an inbox with an allow rule gets this form later, and never the whole bounce', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')

@@ -38,7 +38,7 @@ async function post(batch: object): Promise<{ status: number; bytes: number; res
 /** Returns the labels of a message from the result of the last call in an MCP batch. This call changes the labels. */
 const labelsIn = (results: any[]): string[] => results.at(-1).structuredContent.labels
 
-/** Sends a batch and reads only the first bytes of the answer. */
+/** Sends an MCP batch and reads only the first bytes of the answer. */
 function readNothing(batch: object): Promise<{ socket: Socket; head: string }> {
   const body = JSON.stringify(batch)
   const socket = connect(service.api.port, '127.0.0.1').on('error', () => {})
@@ -78,8 +78,8 @@ test('responses to MCP batches that clients do not read get a limited part of th
   try {
     let head = ''
     while (!head.includes('"isError":true') && sockets.length < 40) {
-      // The results of this batch fit into the limit of 8 MB in any order. Therefore only a lack of memory can refuse a
-      // read.
+      // The results of this MCP batch fit into the limit of 8 MB in any order. Therefore only a lack of memory can
+      // refuse a read.
       const batch = [...[1, 2, 3].map(read), change(`unread${sockets.length}`)]
       const begun = await readNothing(batch)
       sockets.push(begun.socket)

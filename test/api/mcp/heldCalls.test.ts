@@ -9,7 +9,7 @@ const callsWith = (...stateKeys: Uint8Array[]) =>
     projectId: 'prj_1',
   } as never)
 
-test('after a key rotation, the service can read the state of an MCP call that waits for the owner while the key that signed it is configured', async () => {
+test('after a key rotation, the service accepts the state of an MCP call signed with the old key, as long as the old key stays configured', async () => {
   const held = { call: 'digest', data: {} }
   const state = await callsWith(old, next).mint(held, {} as never)
   expect(await callsWith(next, old).verify(state, {} as never)).toEqual(held)

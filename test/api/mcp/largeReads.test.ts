@@ -44,7 +44,7 @@ test('if a project has used up its time for large responses, a large read over M
   expect(changed.structuredContent.labels).toContain('done')
 })
 
-test('a batch with large results uses up the time of its project, and later batches get no large result', async () => {
+test('an MCP batch with large results uses up the project’s limit on large responses, and later batches get no large result', async () => {
   const other = await service.newAgent()
   const mail = { to: ['a@example.com'], subject: 's', text: 'x'.repeat(1_800_000) }
   const own = (await other.post('/v0/messages/send', mail)).body.messageId

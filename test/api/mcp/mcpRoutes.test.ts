@@ -210,7 +210,7 @@ describe('if the call of an OAuth client lacks a scope, the response names the m
     }
   })
 
-  test('if one call of a batch is refused, its own result contains the refusal, and the other calls of the batch still run', async () => {
+  test('if one call of a JSON-RPC batch is refused, its own result contains the refusal, and the other calls of the batch still run', async () => {
     const { access } = await connect(service, agent, { scopes: ['mail:read'] })
     const { status, body } = await challenge(
       [toolCall('mail_send'), { ...toolCall('whoami'), id: 2 }],

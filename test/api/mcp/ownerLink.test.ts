@@ -90,7 +90,7 @@ test('an MCP host that can show links gets a link to the console, and learns the
   const approved = (await send({ state: result.requestState })).result
   expect(approved.structuredContent.messageId).toBe(waiting.structuredContent.messageId)
   expect(approved.structuredContent.deliveryStatus).toBeUndefined()
-  // The repeated MCP call has not sent the mail a second time.
+  // The repeated MCP call did not send the held mail a second time.
   expect(await sentMails()).toBe(before)
 })
 
@@ -99,7 +99,7 @@ test('if the database fails after a mail was accepted, the tool still reports th
   expect(answer.result.structuredContent).toMatchObject({ deliveryStatus: 'held' })
 })
 
-test('if the owner decides before the tool has made the link, the tool requests no link', async () => {
+test('if the owner decides before the MCP tool has made the approval link, the tool does not ask the MCP host to open a link', async () => {
   const reject = async () => {
     const { body } = await service.platform.get(`${heldPath(agent)}?state=waiting&limit=1`)
     const path = heldPath(agent, body.held[0].approvalId)
@@ -138,7 +138,7 @@ test('if an owner approves a mail with sendAt, the tool reports that the mail is
   })
 })
 
-test('if the owner has rejected a mail, the repeated call gets an error that says so', async () => {
+test('if the owner has rejected a held mail, the MCP call that is repeated after the decision gets an error that says so', async () => {
   const { result } = await send()
   const approvalId = result.inputRequests.approval.params.url.split('/').at(-1)
   await service.platform.post(`${heldPath(agent, approvalId)}/reject`, { reason: 'No' })

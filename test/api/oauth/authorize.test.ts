@@ -131,7 +131,7 @@ describe('the service tells an app what is wrong with its authorization request'
     }
   })
 
-  test('an authorization error returns the app’s state and the issuer, by a page that may not be cached', async () => {
+  test('an authorization error returns the app’s state and the issuer, and its response may not be cached', async () => {
     const refused = await ask({ scope: 'admin', state: 'x&y=1 ~' })
     const { status, headers } = refused
     expect([status, headers.get('cache-control')]).toEqual([400, 'no-store'])

@@ -38,7 +38,7 @@ async function endOf(own: Agent): Promise<any> {
 }
 const toolNames = (answer: { body: any }) => answer.body.result.tools.map(({ name }: any) => name)
 
-test('the response to an MCP call without a key names the URL of the OAuth metadata, and does not count as a wrong API key', async () => {
+test('the response to an MCP call without a key names the URL of the OAuth metadata, and the call does not count as an attempt with a wrong API key', async () => {
   await using limited = await startOAuthService({ env: { RATE_LIMIT_AUTH: '2' } })
   for (let n = 0; n < 5; n++) {
     const { status, headers } = await callMcp(limited.url, null)

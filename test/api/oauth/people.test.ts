@@ -158,7 +158,7 @@ test('an owner can connect, see and disconnect apps only for their own projects,
   expect((await viewer.get('/oauth/grants')).status).toBe(403)
 })
 
-test('if the consent page still shows a deleted project, the service refuses this project, and the owner can then choose another project', async () => {
+test('if an owner chooses a deleted project that the consent page still shows, the service refuses it, and the owner can choose another project', async () => {
   const gone = await service.newAgent()
   const { body } = await register(service.url)
   const consent = await requestConsent(service, authorizationOf(service.url, body.client_id))

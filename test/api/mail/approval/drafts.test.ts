@@ -99,7 +99,7 @@ test('the reply from a draft joins the thread when it is sent, and a draft may s
   expect((await agent.post(`${messagePath(body.messageId)}/cancel`)).status).toBe(200)
 })
 
-test('a draft whose time of sending has passed can still be changed, and can be sent after it loses that time', async () => {
+test('a draft whose sending time has passed can still be changed, and can be sent after this time is removed from it', async () => {
   const agent = await service.newAgent()
   const sendAt = new Date(Date.now() + 1_000).toISOString()
   const { draftId } = await create(agent, {

@@ -100,7 +100,7 @@ test('the organizer sees the answer to a moved instance of a series, until the i
   )
 })
 
-test('the answer to a series counts for a renamed instance, but not for a moved instance', async () => {
+test('a guest’s answer to a series stays valid for an instance with a changed title, but not for an instance at a changed time', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const uid = await announced(host, guest)
   const { messageId } = await untilInvite(guest, 'REQUEST')

@@ -350,7 +350,7 @@ test('a change moves or cancels one instance of a recurring event and leaves the
   )
 })
 
-test('only the organizer can change an instance of a recurring event, even if the service does not know the event yet', async () => {
+test('only the organizer can change an instance of a recurring event, even if the service has not received the event itself yet', async () => {
   const agent = await service.newAgent()
   const uid = 'guarded@example.com'
   const forged = {

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Adds copies of the message of a thread to the thread. */
+/** Adds copies of a message to the thread of this message. */
 const lengthen = (threadId: string, count: number) =>
   service.database.pool.query(
     `with first as (

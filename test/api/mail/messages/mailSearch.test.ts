@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Lists the sender, subject, text and attachment of each mail. */
+/** Lists the sender, subject, text and attachment of each test mail. */
 const MAILS: [string, string, string, string?][] = [
   ['ada@example.com', 'Second reminder', 'Your invoice no. 4711 is due.', 'Rechnung-März.pdf'],
   ['bob@example.org', 'Réunion à Zürich', 'Le café ouvre à 9 h; Straße gesperrt.'],
@@ -230,7 +230,7 @@ test('a maintenance job adds messages to the search index that were stored befor
   await maintenance.stop()
 })
 
-test('an invalid search query gets status 400 with the reason', async () => {
+test('an invalid search query gets status 400 with an error text that names the reason', async () => {
   for (const [query, message] of [
     ['q=', 'q must hold at least one word to look for'],
     ['q=%2B%2B%2B', 'q must hold at least one word to look for'],

@@ -51,7 +51,7 @@ async function wait(has: 'code' | null, change: (request: Request) => void) {
   return { outcome, opened, left: feed.size() }
 }
 
-test('a wait ends with 401 if the key was revoked before the event reader was open', async () => {
+test('a call that waits for a message ends with 401 if its API key was revoked before the call began to read events', async () => {
   const ended = await wait(null, () => {
     throw new ApiError(401, 'unauthorized', 'Invalid API key')
   })

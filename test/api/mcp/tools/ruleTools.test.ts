@@ -38,8 +38,8 @@ test('MCP tools list and remove suppressed addresses', async () => {
     [agent.project.id],
   )
   const page = await callTool(mcp, 'mail.list_suppressions')
-  // The mail host of an untrusted recipient wrote the detail of a suppression, so the model must treat the detail as
-  // data.
+  // The mail host of an untrusted recipient wrote the text that explains a suppression, so the model must treat this
+  // text as data.
   expect(page).toMatchObject({ ...(await agent.get('/v0/suppressions')).body, untrusted: true })
   expect(page.suppressions[0]).toMatchObject({ address: 'gone@example.com', reason: 'bounce' })
   const { removed } = await callTool(mcp, 'mail.remove_suppression', {

@@ -319,7 +319,7 @@ test('an HTTP delivery with an invalid Host header gets status 400, so that the 
   expect(answer).toStartWith('HTTP/1.1 401')
 })
 
-test('while the database is unreachable, mail with a known secret is accepted over HTTP and arrives later', async () => {
+test('while the database is unreachable, mail with a secret that the process already knows is accepted over HTTP and arrives later', async () => {
   await using away = await startTestService({ env: INBOUND_ENV, proxied: true })
   const own = await away.newAgent()
   const at = away.smtp!.httpPort!

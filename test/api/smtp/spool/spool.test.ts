@@ -210,7 +210,7 @@ test('if PostgreSQL refuses one mail of the spool (disk queue), all other mails 
   await waitFor('the later mail', () => spool.depth().count === 1)
   await mover.stop()
   expect(all(spool, 'small').map(({ sourceKey }) => sourceKey)).toEqual(['no UUID'])
-  // The error in the log names the mail once, and contains no part of the mail.
+  // The logged error about a refused mail names the mail once, and contains no part of the mail.
   expect(errors).toEqual([{ sourceKey: 'no UUID', code: '22P02' }])
   await spool.close()
 })
@@ -250,7 +250,7 @@ test('if the database has refused a mail, the mover (from the spool to the datab
   await spool.close()
 })
 
-test('if another listener has moved the mails of a batch, the mover takes the next mails at once', async () => {
+test('if a mail has already left the spool, the mover (from the spool to the database) takes the next mail at once', async () => {
   const spool = new Spool(folder)
   const turns = new SpoolTurns(spool, 'small', new Costs())
   await spool.accept(mail('first'))
