@@ -318,7 +318,7 @@ test('a domain can be removed only if no project uses it, and must be verified a
   expect([checked.status, checked.records[0].status]).toEqual(['pending', 'mismatch'])
 })
 
-test('if a domain is removed and added again, the result of a check that began before the removal is ignored', async () => {
+test('if a mail domain is removed and added again, the result of a check that began before its removal is ignored', async () => {
   const add = async () => (await service.platform.post(PATH, { domain: 'again.test' })).body
   const first = await add()
   const [owner] = first.records
@@ -359,7 +359,7 @@ test('a job that checks a mail domain does nothing if the domain was removed', a
   expect(rows).toEqual([])
 })
 
-test('a mail domain whose name servers never answer is checked only hourly after its first hour', async () => {
+test('a mail domain whose name servers never answer is checked once an hour after the first hour', async () => {
   const domain = 'mute.test'
   const { pool } = service.database
   const { status, body } = await service.platform.post(PATH, { domain })

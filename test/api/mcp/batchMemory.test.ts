@@ -54,7 +54,7 @@ function readNothing(batch: object): Promise<{ socket: Socket; head: string }> {
   )
 }
 
-test('the reads of a batch return at most 8 MB together, but a change after these reads still gets its response', async () => {
+test('the reads in an MCP batch return at most 8 MB together, but a change after these reads still gets its response', async () => {
   const alone = await post(read(1))
   expect(alone.bytes).toBeWithin(LIMIT_BYTES / 8, LIMIT_BYTES)
   const reads = [1, 2, 3, 4, 5, 6, 7].map(read)

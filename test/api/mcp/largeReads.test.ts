@@ -8,7 +8,7 @@ let service: TestService
 let agent: Agent
 let messageId: string
 beforeAll(async () => {
-  // A response of 1.8 MB counts as 63 ms of processing time, so one large read uses up the limit of a project.
+  // A response of 1.8 MB counts as 63 ms of a project's time for large responses, so one large read uses up this time.
   const loopTime = new LoopTime(undefined, { burstMs: 50, perSecondMs: 1 })
   service = await startTestService({ smtp: false, workers: false, loopTime })
   agent = await service.newAgent()

@@ -334,7 +334,7 @@ describe('after the handshake, the relay names the agreed version of MCP in its 
     ])
   })
 
-  test('the MCP host gets the error of a failed handshake unchanged, and also gets an error if the service does not respond to the handshake', async () => {
+  test('the relay passes the error of a failed handshake unchanged to the MCP host, and also gets an error if the service does not respond to the handshake', async () => {
     const error = { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } }
     expect(await answerTo(initialize, { body: JSON.stringify(error) })).toEqual([error])
     const [absent] = await answerTo(initialize, { status: 202, body: '' })

@@ -18,7 +18,7 @@ async function post(key: string, message: object): Promise<any[]> {
   return [body].flat().map(({ result }: any) => result)
 }
 
-test('if an API key loses a scope during a read over MCP, the read is refused as over REST, even if its batch also contains a change', async () => {
+test('if an API key loses a scope during a read over MCP, the read is refused as over REST, even if the same MCP batch also contains a change', async () => {
   const agent = await service.newAgent()
   const mail = { to: ['a@example.com'], subject: 's', text: 't' }
   const { messageId } = (await agent.post('/v0/messages/send', mail)).body

@@ -151,7 +151,7 @@ test('a token refresh returns new tokens, and if the old refresh token is used l
   }
 })
 
-test('a token refresh may drop scopes of the access token, but cannot add scopes beyond the owner’s consent', async () => {
+test('a token refresh may request fewer scopes for the access token, but cannot add scopes beyond the owner’s consent', async () => {
   const { refresh, clientId } = await connect(service, agent)
   const renew = (refresh_token: string, scope: string) =>
     token(service.url, { grant_type: 'refresh_token', refresh_token, client_id: clientId, scope })
@@ -211,7 +211,7 @@ test('the revocation of a refresh token ends the app’s access, and the revocat
   const { status, headers } = await revoke(service.url, { token: refresh, client_id: clientId })
   expect(status).toBe(200)
   expect((await callMcp(service.url, access)).status).toBe(401)
-  // The owner must be able to see who ended the access, so the audit log names this person.
+  // The owner must be able to see who ended the access of an app, so the audit log names this person.
   expect(await endOf(own)).toMatchObject({
     metadata: {
       requestId: headers.get('x-request-id'),

@@ -173,7 +173,7 @@ test('if an owner chooses a deleted project that the consent page still shows, t
   expect((await allow(consent.owner, consent.id, own)).status).toBe(200)
 })
 
-test('an app gets no access if the person loses the right while the service records the consent', async () => {
+test('an app gets no access if the person becomes a viewer while the service records the consent', async () => {
   const operator = await signIn(service)
   const person = await signInAs(service, 'owner', [own.project.id])
   const path = `/people/${person.personId}`

@@ -36,7 +36,7 @@ test('a query of /readyz can exclude the check of the RPC node, but no other che
   }
 })
 
-test('an old report about the RPC node counts as a missing report', async () => {
+test('if the last report about the RPC node is too old, /readyz treats it as missing', async () => {
   const { pool } = service.database
   await pool.query(
     `update chain_status set rpc_error = null, checked_at = clock_timestamp() - interval '1 hour'`,

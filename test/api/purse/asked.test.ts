@@ -133,7 +133,7 @@ test('a purchase is refused if the seller changes its offer after the approval',
   expect(seller.received).toEqual([])
 })
 
-test('an approval of a payment is refused if its hash belongs to other payment terms, another project or a mail', async () => {
+test('an approval of a payment is refused if its hash belongs to other terms, or if its path names another project or a mail', async () => {
   const { asked } = await ask()
   expect((await approve(asked.approvalId, 'ab'.repeat(32))).status).toBe(409)
   const other = await till.service.newAgent()

@@ -31,7 +31,7 @@ afterEach(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-test('if the chain’s clock is ten minutes ahead, the buyer loses no money, and the mandate (spending limit) gets the unused amount back', async () => {
+test('if the chain’s clock is ten minutes ahead, the buyer loses no money, and the unused amount can be spent again under the mandate (spending limit)', async () => {
   await till.client.increaseTime({ seconds: 600 })
   await till.client.mine({ blocks: 1 })
   seller.serve = async (payment) => {

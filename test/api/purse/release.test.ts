@@ -144,7 +144,7 @@ test('if the seller sends a second 402 response after the payment, the purchase 
   expect(seller.received.length).toBe(1)
 })
 
-test('if the purse (wallet) is stopped, its signed but unsettled payments are cancelled on the chain, and the mandate (spending limit) gets back their amounts', async () => {
+test('if the purse (wallet) is stopped, its signed but unsettled payments are cancelled on the chain, and their amounts can be spent again under the mandate (spending limit)', async () => {
   seller.serve = keep
   seller.terms.maxTimeoutSeconds = 120
   const { body } = await buyer.pay(seller.url)
@@ -181,7 +181,7 @@ test('if the seller settles a payment before the owner stops the mandate (spendi
   expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })
 
-test('even with many unused payments, the service notices that a newer payment is settled', async () => {
+test('even if a project has many unused signed payments, the service notices that a newer payment is settled', async () => {
   const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120

@@ -45,7 +45,8 @@ test('if a restored database lacks a purchase, a call with the same Idempotency-
   expect(known.payment).toMatchObject({ txHash: payment!.txHash, nonce: payment!.nonce })
   expect(await paidBy(till, buyer.address)).toBe(10_000n)
   expect(await buyer.mandate(mandateId)).toMatchObject({ spentUsdc: '0.01', openUsdc: '0' })
-  // After another restore, the seller asks for another price. The chain accepts the nonce only once.
+  // The database is restored again, and the seller then asks for another price. The purse signs the same nonce, which
+  // the chain accepts only once.
   await pool.query('delete from purchases where project_id = $1', [buyer.project.id])
   seller.terms.amount = '11000'
   const dearer = await buyer.pay(seller.url, { key: 'weather-1' })

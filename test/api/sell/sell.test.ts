@@ -417,7 +417,7 @@ test('after SIGTERM, a buyer who has paid still gets the content, and the comman
   expect(await process.exited).toBe(0)
 })
 
-test('a second start with the same prices registers again only its first path, and each path whose price or network has changed', async () => {
+test('a second start of bun run sell with the same prices registers again only the first path, and paths whose price or network has changed', async () => {
   const port = String(await freePort())
   const shop = `http://127.0.0.1:${port}`
   const file = join(folder, 'two.json')

@@ -48,7 +48,7 @@ function open(
   return Object.assign(state, { url })
 }
 
-test('a buyer who disconnects during the response gets the stored response, and the origin server answers only once', async () => {
+test('a buyer who disconnects during the response gets this response later, and the origin server answers only once', async () => {
   const asked: { end: () => void }[] = []
   const shop = open(
     () =>

@@ -85,7 +85,7 @@ test('a draft can be sent even if the client has used the same Idempotency-Key f
   expect((await send(agent, draftId)).status).toBe(201)
 })
 
-test('the reply from a draft joins the thread when it is sent, and a draft may set the time of sending', async () => {
+test('a reply that is written as a draft joins the thread when it is sent, and a draft may set its sending time', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()

@@ -237,7 +237,7 @@ test('with the policy approve-new, the first mail to an unknown recipient or dom
   expect(await isHeld('anybody@example.org')).toBeNull()
 })
 
-test('with the policy approve-new, the recipients of an approved mail still need approval, even if the policy is saved or chosen again', async () => {
+test('with the policy approve-new, later mail to the recipients of an approved mail still needs approval, even if the policy is saved or chosen again', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const save = (...policies: string[]) =>

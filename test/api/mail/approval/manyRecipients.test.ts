@@ -5,7 +5,7 @@ import { sendMail } from '../../../support/mail/outbound.ts'
 import { startTestService } from '../../../support/service.ts'
 import '../../../support/long.ts'
 
-test('a project can get the policy approve-new although it takes longer than a statement may run to store its known recipients', async () => {
+test('a project can get the policy approve-new although storing the recipients of its earlier mail takes longer than a statement may run', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { pool } = service.database

@@ -374,7 +374,7 @@ test('if a mail with an event is refused because of its recipients or a limit, t
   await refusedAs(422)
 })
 
-test('of parallel changes of one event, only the accepted ones raise the sequence number', async () => {
+test('if one event is changed in parallel, only the accepted changes raise its sequence number', async () => {
   const host = await service.newAgent()
   const { pool } = service.database
   const { uid } = (await sendMail(host, { event: EVENT })).event

@@ -1,4 +1,4 @@
-/** Tests changes of a message to whose many labels the service has added one. */
+/** Tests changes of a message that has many labels, after the service has added one more label to it. */
 import { expect, test } from 'bun:test'
 import { standardBounce } from '../../../support/mail/bounceMails.ts'
 import { sendMail, sunkAt, untilStatus } from '../../../support/mail/outbound.ts'

@@ -152,7 +152,7 @@ function begin(
   return socket
 }
 
-test('slow webhooks of Postmark with one secret take no connections from webhooks with another secret', async () => {
+test('slow webhooks of Postmark with one inbound secret leave connections free for webhooks with another secret', async () => {
   await using narrow = await startTestService({
     env: { ...INBOUND_ENV, SMTP_MAX_CONNECTIONS_PER_IP: '2' },
   })

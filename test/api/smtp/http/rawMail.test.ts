@@ -265,7 +265,7 @@ test('connections that deliver mail over HTTP count against the limit of the rec
   await waitFor('room for the inbox', async () => (await hand(flooded)).status === 200)
 })
 
-test('unfinished mails over HTTP for one inbox cannot use up the space for mails of other inboxes', async () => {
+test('incomplete mails over HTTP for one inbox leave enough space for the mails of other inboxes', async () => {
   await using own = await startTestService({
     env: { ...INBOUND_ENV, SMTP_LARGE_KB_PER_S: '1000000' },
     workers: false,
