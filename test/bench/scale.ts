@@ -98,7 +98,7 @@ export async function drain(setting: Setting, work: Work, processes: number): Pr
     if (work.jobsStay) return (await open()) === 0
     const { rowCount } = await setting.pool.query(
       // Only the worker of the inbound pool builds segments of the search index, so those jobs stay in the queue while
-      // the benchmark measures another worker pool. Therefore they do not count.
+      // the benchmark measures another worker pool. Therefore they do not count as remaining work.
       `select from graphile_worker._private_jobs where key is null or key not like 'index_search:%' limit 1`,
     )
     return rowCount === 0 && (await open()) === 0

@@ -14,9 +14,7 @@ const RESTART_LIMIT_MS = 60_000
 export type Database = {
   /** Holds the database URL that leads through the proxy. */
   url: string
-  /**
-   * Returns the database URL without the proxy. This URL changes at each start of the database.
-   */
+  /** Returns the database URL that does not go through the proxy. This URL changes at each start of the database. */
   directUrl(): string
   proxy: RoughProxy
   /** Holds the database server that the harness may kill, or null if the harness did not start the server. */

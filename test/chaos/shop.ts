@@ -23,7 +23,10 @@ export type Shop = AsyncDisposable & {
   endSilence(): void
   /** Is called for every webhook to which the receiver responds with status 200. */
   onTaken: () => void
-  /** Settles a payment for the resource that the other seller sells. @returns the hash of the payment’s transaction */
+  /**
+   * Settles a payment for the resource of another seller, who sells without this service. @returns the hash of the
+   * payment’s transaction
+   */
   settle: (header: string) => Promise<string>
   delivered(): Delivered[]
 }

@@ -176,7 +176,7 @@ test.each(['2026-07-28', '2025-11-25'])(
     expect(Object.fromEntries(others)).toEqual(Object.fromEntries(partly))
     const absent = found.size - passed.length - partly.length
     expect(documentedFigures(revision)).toEqual([found.size, passed.length, partly.length, absent])
-    // In every scenario, the messages of the service must have the form that the MCP revision defines.
+    // In every conformance scenario, the messages of the service must have the form that the MCP revision defines.
     expect([...found].filter(([, failed]) => failed.includes('wire-schema-valid'))).toEqual([])
   },
   LIMIT_MS,

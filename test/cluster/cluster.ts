@@ -106,7 +106,7 @@ function prepareFolder(folder: string, account: Account | null): void {
   if (account !== null) chownSync(folder, account.uid, account.gid)
 }
 
-/** Finds the operating system user that runs the nodes, because PostgreSQL refuses to run as root. */
+/** Finds the operating system user that runs the PostgreSQL nodes, because PostgreSQL refuses to run as root. */
 function postgresAccount(): Account | null {
   if (userInfo().uid !== 0) return null
   const line = readFileSync('/etc/passwd', 'utf8')

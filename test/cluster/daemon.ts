@@ -7,9 +7,9 @@ export type Account = { uid: number; gid: number }
 
 /** Describes a program that runs in the background, together with its child processes. */
 export type Daemon = {
-  /** Freezes all processes of the program at once, as if the machine vanished. */
+  /** Freezes the background program and its child processes at once, as if the machine vanished. */
   freeze(): void
-  /** Kills all processes of the program. */
+  /** Kills the background program and its child processes. */
   kill(): Promise<void>
 }
 

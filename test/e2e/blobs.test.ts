@@ -49,7 +49,10 @@ async function download(agent: Agent, path: string): Promise<{ status: number; b
 }
 const rawOf = (agent: Agent, id: string) => download(agent, `${messagePath(id)}/raw`)
 const fileOf = (agent: Agent, id: string) => download(agent, `${messagePath(id)}/attachments/att_1`)
-/** Returns the size of the largest content in the database, and the number of objects in the object store. */
+/**
+ * Returns the size of the largest raw mail or attachment in the database, and the number of objects in the object
+ * store.
+ */
 async function stored() {
   const { rows } = await service.database.pool.query(
     `select coalesce(max(octet_length(bytes)), 0) as largest, count(blob)::int as objects from (

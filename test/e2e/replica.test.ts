@@ -185,7 +185,7 @@ test('a request for one thread always finds the thread, even if the database rep
   expect((await clients[0]!.get(`/v0/threads/${foreign}`)).status).toBe(200)
 })
 
-test('while the replica lacks a migration that the primary has, the primary answers the lists', async () => {
+test('while the database replica lacks a migration that the primary has, the primary answers the list requests of the API', async () => {
   const known = await addThread()
   const rename = (from: string, to: string) =>
     pool.query(`alter table threads rename column ${from} to ${to}`)

@@ -163,7 +163,7 @@ const notes = (secret: string): Record<string, object> => ({
 })
 
 for (const [name, secret] of Object.entries(SECRET_OF)) {
-  test(`a placeholder for the secret of ${name} in a note is not filled in, and the error names the request parts that may hold the secret`, async () => {
+  test(`a placeholder for the secret of ${name} in a publicly readable text is not filled in, and the error names the request parts that may hold the secret`, async () => {
     for (const [how, request] of Object.entries(notes(secret))) {
       const { status, body } = await use(name, request)
       expect([how, received, published.join().includes(SECRET)]).toEqual([how, [], false])

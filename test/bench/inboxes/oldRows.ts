@@ -40,9 +40,9 @@ type AgingTable = {
    * cover less than seven days. All rows are older than $3.
    */
   fill: string
-  /** Writes one row as the service does. */
+  /** Writes one row of the table as the service does. */
   write(): Promise<unknown>
-  /** Reads one page as the API does. */
+  /** Reads one page of the table's rows as the API does. */
   page(): Promise<unknown>
   /** Removes the rows that are older than the retention of the table: 90 days, or 7 days for events. */
   removeOld(): Promise<unknown>

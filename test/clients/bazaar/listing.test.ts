@@ -89,7 +89,7 @@ const CALLS: [string, string, Record<string, unknown>][] = [
 ]
 
 for (const [name, path, input] of CALLS) {
-  test(`the library @x402/extensions accepts ${name} both in the service’s challenge and in its refusal`, async () => {
+  test(`the library @x402/extensions accepts the bazaar data (how to call) of ${name} in the service’s challenge and in its refusal of a payment`, async () => {
     await using shop = await startReceiver(status(402, CHALLENGE))
     const urlPattern = path.startsWith('/') ? `http://127.0.0.1:${shop.port}${path}` : path
     const put = await agent.put(PATH, { urlPattern, priceUsdc: '0.01', ...WEATHER, input })

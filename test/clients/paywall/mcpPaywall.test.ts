@@ -108,7 +108,7 @@ for (const [key, form] of [
   })
 }
 
-test('a payment of a form that the service refuses gets a challenge, and no error about the seller', async () => {
+test('if the form of a payment is invalid, the MCP tool’s result has a new challenge, and no error about the seller', async () => {
   const depths = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)
   const payments = {
     list: [1],

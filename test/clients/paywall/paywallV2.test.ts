@@ -107,7 +107,7 @@ test('a paywall that is set to one x402 version offers only this version', async
   expect(await challenge([1, 2])).toEqual([true, true])
 })
 
-test('if both payment headers of a request contain the same payment, the payment is redeemed once', async () => {
+test('if both payment headers of a request contain the same payment, the service takes the payment once', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   asked = []

@@ -260,7 +260,7 @@ test('a receipt that names another payer gets the verdict mismatch', async () =>
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'mismatch', sellerOfferVerdict: 'valid' })
 })
 
-test('the receipt of an earlier purchase gets the verdict mismatch', async () => {
+test('if a seller returns the receipt of an earlier purchase, the service gives this receipt the verdict mismatch', async () => {
   const first = await proving()
   const { serve } = seller
   seller.serve = async (payment, request) => {

@@ -54,7 +54,7 @@ test('while fifty clients without an API key wait for searches of paid resources
   expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200))
 })
 
-test('if one IP network begins twenty reads of the public list at once, six are answered and fourteen refused, and other networks are still served', async () => {
+test('if one IP network begins twenty reads of the public endpoint list at once, six are answered and fourteen refused, and other networks are still served', async () => {
   const lock = await service.database.pool.connect()
   await lock.query('begin')
   await lock.query('lock table seller_endpoints')
@@ -80,7 +80,7 @@ test('if the database is too slow for the public list, a client without an API k
   expect(answer.headers.get('cache-control')).toBe('no-store')
 })
 
-test('an IP network that reads many large pages of paid resources is refused, while another network is served', async () => {
+test('an IP network that reads many large pages of the list of paid resources is refused, while another network is served', async () => {
   const { pool } = service.database
   const seller = await newListedSeller(pool)
   const description = 'x'.repeat(40_000)

@@ -56,7 +56,7 @@ test('an entry in the public list of paid resources shows the current x402 chall
   ])
 })
 
-test('both the public list and its search return only entries that match every filter', async () => {
+test('both the public list of endpoints and its search return only entries that match every filter', async () => {
   for (const [query, found] of [
     ['', ALL],
     ['type=http', [FIRST, OLD]],

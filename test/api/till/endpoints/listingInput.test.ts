@@ -170,7 +170,7 @@ describe('the metadata of an endpoint may name an OpenAPI document only if the e
     expect(read({ openApiUrl: local }, { allowPrivate: true })).toEqual({ openApiUrl: local })
   })
 
-  test('while an OpenAPI document is stored, the examples must match its schemas, unless the seller’s own fields replace those of the document', () => {
+  test('the examples in an endpoint’s metadata must match the schemas of its stored OpenAPI document, unless the seller replaces these schemas', () => {
     const schema = { queryParams: { type: 'object', required: ['city'] } }
     const document: Metadata = { input: { method: 'GET', schema, queryParams: {} } }
     const before = stored({}, document)

@@ -170,7 +170,7 @@ describe('the facilitator accepts payment requirements of a seller, or refuses t
   })
 })
 
-describe('if a seller names the paid resource in the requirements, the payment belongs to this resource', () => {
+describe('if a seller names the paid resource in the payment requirements, the payment belongs to this resource', () => {
   test('the paid resource is the normalised URL that the seller names, and belongs to the endpoint that is registered for it', async () => {
     for (const reading of [
       readV1({ resource: 'HTTPS://API.Example:443/report?x=1' }),

@@ -234,7 +234,7 @@ test('the facilitator accepts addresses in any case, and the network in the spel
   expect((await settle(body)).success).toBe(true)
 })
 
-test('if only the payer names a resource, the payment is not matched to an endpoint of this resource with a different price', async () => {
+test('if only the payer names a resource and pays another price than the endpoint of this resource asks, the payment belongs to no endpoint', async () => {
   const dear = 'https://api.example.com/dear'
   const id = await registerEndpoint(till.service.database.pool, {
     projectId: seller.project.id,

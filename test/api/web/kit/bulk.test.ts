@@ -37,7 +37,7 @@ const entries = async (agent: Agent, action: string): Promise<[string, string][]
 const write = (agent: Agent, subject: string) =>
   agent.post('/v0/messages/send', { to: ['a@b.example'], subject, text: 'x' })
 
-describe.skipIf(!hasBrowser)('an owner acts on many items at once', () => {
+describe.skipIf(!hasBrowser)('an owner applies one console action to many list items at once', () => {
   test('an owner replays all webhook deliveries that failed since a given time, after the console has shown their number', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 130, status: 'exhausted' })

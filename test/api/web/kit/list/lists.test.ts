@@ -107,7 +107,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
     await waitFor('the focus', () =>
       row.evaluate((element: any) => element.contains(element.ownerDocument.activeElement)),
     )
-    // Like a list, any other screen keeps its scroll position after Back, although its content loads later.
+    // Like a list, every other console screen keeps its scroll position after Back, although its content loads later.
     const { body } = await agent.post('/v0/messages/send', {
       to: ['a@b.example'],
       subject: 'Long',
