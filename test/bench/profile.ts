@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dir, '../..')
 const FOLDER = join(ROOT, 'test/artefacts/profile')
 /**
  * Sets the smallest fraction of the measured time that a function or an SQL statement must take to get a row in the
- * table.
+ * table that the benchmark prints.
  */
 const SHARE_MIN = 0.02
 const STATEMENT_CHARS = 90

@@ -83,8 +83,8 @@ async function startEmpty(dataDir: string): Promise<Start> {
 const running = () => processesBelow(process.pid)
 
 /**
- * Waits until the workers have finished their first sweeps. Then measures the memory of all processes that are not in
- * `others`.
+ * Waits until the workers have finished their first housekeeping. Then measures the memory of all processes except
+ * those in `others`.
  */
 async function measureIdle(readyMs: number, others: readonly TreeProcess[]): Promise<Start> {
   await Bun.sleep(IDLE_MS)

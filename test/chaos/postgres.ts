@@ -26,7 +26,7 @@ export type Database = {
 type OwnServer = {
   /** Kills the main process of PostgreSQL with SIGKILL, and starts the server again on the same data. */
   killPostmaster(): Promise<void>
-  /** Stops the server in an orderly way, and starts it again. */
+  /** Stops the PostgreSQL server in an orderly way, and starts it again. */
   restart(): Promise<void>
   /** Pauses all processes of the database server for a number of milliseconds. */
   freeze(ms: number): Promise<void>

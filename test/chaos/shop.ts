@@ -112,9 +112,7 @@ export async function startShop(): Promise<Shop> {
   return shop
 }
 
-/**
- * Returns the payment id in a receipt. For an event, returns the id of its payment or message.
- */
+/** Returns the payment id in a receipt. For a webhook event, returns the id of its payment or message. */
 function subjectOf(bytes: Buffer): string | null {
   const { body, data } = JSON.parse(bytes.toString('utf8'))
   return body?.paymentId ?? data?.paymentId ?? data?.messageId ?? null

@@ -15,7 +15,8 @@ const PROGRAM = join(
 const LIMIT_MS = 120_000
 
 /**
- * Maps each reason to the conformance scenarios that must fail for it. If such a scenario passes, the test fails.
+ * Maps each reason for a failure to the conformance scenarios that must fail for it. If such a scenario passes, the
+ * test fails.
  */
 const EXPECTED: Record<string, string[]> = {
   "it calls a tool of the suite's own": [

@@ -20,7 +20,8 @@ const LEAF_PENALTY = 1
  */
 const SIDE_MIN = 1
 /**
- * Sets the minimum number of mails in which a piece of evidence must occur. Rarer evidence is not used.
+ * Sets the minimum number of mails in which a piece of evidence for a one-time code must occur. The training ignores
+ * rarer evidence.
  */
 const MAILS_MIN = 5
 

@@ -22,7 +22,7 @@ const archived = (name: string) => readFileSync(join(archive, name))
 
 test('after a copy of the WAL that a full disk interrupted, the next try archives the whole file', () => {
   const name = '000000010000000000000001'
-  // The limit interrupts the copy in the middle, as a full disk does.
+  // The file size limit interrupts the copy of the WAL file in the middle, as a full disk does.
   expect(run(name, SEGMENT, 'ulimit -f 100; ')).toBe(false)
   expect(run(name, SEGMENT)).toBe(true)
   expect(archived(name).equals(SEGMENT)).toBe(true)

@@ -77,7 +77,7 @@ test('calls of the vault functions inside the program give the same results as t
   expect(rows).toEqual([{ actor: caller.keyPrefix, request_id: 'req_of_a_face' }])
 })
 
-test('the vault functions inside the program check scopes, names and content themselves, as the API does', async () => {
+test('the program’s internal vault functions check scopes, names and content themselves, as the API does', async () => {
   const none = await setUp()
   const read = (call: (vault: any, caller: Caller, ...rest: any[]) => Promise<unknown>) =>
     refusal(call(none.vault, none.caller, 'n', 1))

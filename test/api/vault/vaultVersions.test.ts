@@ -177,7 +177,7 @@ test('concurrent restores and overwrites of a credential store only complete con
   }
 })
 
-test('after concurrent deletions and writes, a credential is either complete or absent, and no version without a credential remains', async () => {
+test('after concurrent deletions and writes, a credential is either complete or absent, and no version of a deleted credential remains', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(
     Array.from({ length: 90 }, (_, n) =>

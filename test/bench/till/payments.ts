@@ -62,7 +62,7 @@ export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   })
 }
 
-/** Sets the number of payments in a round, and how many of them are in progress at the same time. */
+/** Sets the number of payments in a benchmark round, and how many of them are in progress at the same time. */
 type Load = { many: number; inFlight: number }
 
 type Bench = { url: string; key: string; rpc: Rpc; rpcUrl: string }

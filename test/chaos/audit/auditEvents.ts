@@ -10,8 +10,8 @@ export function auditEvents(ledger: Ledger, evidence: Evidence): string[] {
   return ledger.listeners.flatMap((listener, n) => [
     ...auditNumbers(listener, evidence),
     ...auditMessages(listener, evidence, ledger),
-    // Only the first listener gets the events of the seller’s project, so only its events are compared with the
-    // payments.
+    // Only the first listener follows the events of the seller’s project, so only this listener's events are compared
+    // with the payments.
     ...(n === 0 ? auditPayments(listener, evidence) : []),
   ])
 }
@@ -34,8 +34,8 @@ function auditNumbers({ inbox, heard }: Listener, { newestEvent }: Evidence): st
 }
 
 /**
- * Returns the sequence number of an event from its id. In an event id, the number comes first and the time of the event
- * follows.
+ * Returns the sequence number of an event of the event stream from its id. In an event id, the number comes first and
+ * the time of the event follows.
  */
 const numberOf = (id: string): number => Number.parseInt(id, 10)
 

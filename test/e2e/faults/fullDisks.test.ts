@@ -18,7 +18,7 @@ function canWrite(file: number, size: number): boolean {
   }
 }
 
-/** Mounts a separate file system that is small enough to be filled. */
+/** Mounts a separate file system that is so small that the test can fill it. */
 function mountSmallDisk(megabytes: number) {
   const path = mkdtempSync(join(tmpdir(), 'purser-disk-'))
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', path])

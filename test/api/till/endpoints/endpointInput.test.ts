@@ -33,7 +33,7 @@ const services = ({ embeddedDevnet = false, allowPrivateNetworks = false } = {})
     config: { minPriceAtomic: 1_000, allowPrivateNetworks, chain: { embeddedDevnet } },
   }) as never
 
-/** Returns the status and the text of the error with which the service refuses an input. */
+/** Returns the status and the text of the error with which the service refuses a field of an endpoint. */
 async function faultOf(read: () => unknown): Promise<string> {
   try {
     await read()

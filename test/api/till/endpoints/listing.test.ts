@@ -132,7 +132,7 @@ test('metadata of an endpoint are refused if they and the stored metadata togeth
   await put({ output: null })
 })
 
-test('a part of the metadata stays unchanged if the request omits it, and is removed if its value is null', async () => {
+test('a metadata field of an endpoint stays unchanged if the request omits it, and is removed if its value is null', async () => {
   const queryParams = { city: null, list: [null] }
   await put({ serviceName: 'Weather', tags: ['a', 'A', 'b'], ...input({ queryParams }) })
   const { body } = await put({ serviceName: null })

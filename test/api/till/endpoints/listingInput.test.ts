@@ -48,7 +48,7 @@ function faultOf(body: Body, given: Given = {}): string {
   throw new Error('the listing was read')
 }
 
-describe('a request changes the metadata for the public list if it contains one of the metadata fields', () => {
+describe('a request changes an endpoint’s metadata for the public list if it contains one of the metadata fields', () => {
   test('a request contains metadata for the public list if one of the metadata fields is set, even to null or false', () => {
     expect(hasListing({})).toBe(false)
     expect(hasListing({ tags: undefined, priceUsdc: '1' } as never)).toBe(false)

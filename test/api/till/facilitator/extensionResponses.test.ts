@@ -50,8 +50,8 @@ const isChecked = async ({ id }: Endpoint) =>
   (await row(pool, 'seller_endpoints', id)).check_queued_at !== null
 
 /**
- * Returns the facilitator's answer to a bazaar declaration, or null if the response has no header about the
- * declaration.
+ * Returns the facilitator's answer to a bazaar declaration (metadata for the x402 list), or null if the response has no
+ * header about the declaration.
  */
 async function answerTo(declared: unknown, endpoint: Endpoint | null) {
   const payment = { extensions: { bazaar: declared } }
@@ -98,7 +98,7 @@ describe('the facilitator rejects a bazaar declaration (metadata for the public 
     },
   )
 
-  test('a bazaar declaration is rejected if the resource has no endpoint, or if its endpoint is not discoverable', async () => {
+  test('a bazaar declaration (metadata for the x402 list) is rejected if the resource has no endpoint, or if its endpoint is not discoverable', async () => {
     expect(await answerTo(DECLARED, null)).toEqual({
       status: 'rejected',
       rejectedReason:

@@ -60,7 +60,7 @@ test('the facilitator’s verify call checks a payment on the chain and spends n
   expect(list.payments[0]).toMatchObject({ txHash: settled.transaction, status: 'settled' })
 })
 
-test('if a payment settled after its caller had disconnected, a repeated call finds the payment valid and reports it as settled', async () => {
+test('if a payment was settled after its caller disconnected, a repeated facilitator call finds it valid and reports it as settled', async () => {
   const { header } = await pay()
   const body = await ask(header)
   const { body: settled } = await seller.post('/v0/x402/settle', body)

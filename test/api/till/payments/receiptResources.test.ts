@@ -164,7 +164,7 @@ describe('of two projects that want to sell the same resource, only a project th
   })
 
   test.each(['/%78', '//x', '/x/', '/X'])(
-    'a project without proof sells nothing as %s if the seller of /x answers there too',
+    'a project without proof cannot sell the path %s if the server of the seller of /x also answers at this path',
     async (path) => {
       await using shop = await shopOf(payTo)
       const resource = `http://127.0.0.1:${shop.port}${path}`
@@ -190,7 +190,7 @@ describe('of two projects that want to sell the same resource, only a project th
     },
   )
 
-  test('a project may sell a resource whose 402 response names an address that no other project has', async () => {
+  test('a project may sell a resource whose 402 response names a payTo address that belongs to no other project', async () => {
     const { thief: agent } = await newThief()
     const stranger = await newPayer(till.client, 0n)
     await using shop = await shopOf(stranger.address)

@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-test('if a contract wallet’s payment header is redeemed at two resources concurrently, only one resource is paid', async () => {
+test('if a contract wallet’s payment header is presented for two resources concurrently, only one resource is paid', async () => {
   for (let n = 0; n < 5; n++) {
     const { header } = await pay({ from: wallet })
     const answers = await Promise.all([

@@ -40,7 +40,7 @@ describe.skipIf(!hasBrowser)('a person uses the keyboard shortcuts of the consol
     expect(await rowInFocus(page)).toBe('event-120')
     for (const key of ['j', 'j', 'k']) await page.keyboard.press(key)
     expect(await rowInFocus(page)).toBe('event-119')
-    // Row 60 is not on the first page of the list, so the shortcut must also load the following page.
+    // Row 60 is not on the first page of the list, so the key j must also load the following page.
     await waitFor('row 60', async () => {
       await page.keyboard.press('j')
       return (await rowInFocus(page)) === 'event-60'

@@ -147,7 +147,8 @@ test('payments whose payment identifier another payment already has do not use u
   for (let n = 1; n < LIMIT * 2; n++) {
     const answer = await named()
     expect(answer.body).toMatchObject({ ok: false, reason: 'payment_identifier_conflict' })
-    // From call number LIMIT on, the response headers show the limit of all redeem calls.
+    // From call number LIMIT on, the response headers show the limit of all redeem calls, and no longer the limit of
+    // new payments.
     expect(budgetOf(answer)[0]).toBe(String(n < LIMIT ? LIMIT : CALLS))
   }
   await fillPlaces(seller, LIMIT - 1)

@@ -75,7 +75,7 @@ describe.skipIf(!hasBrowser)('the console shows a long list', () => {
       expect(await scrollTo(console, 1)).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
       const end = await urls(page)
       expect(end.length).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
-      // The rows have consecutive numbers, so the test notices if the list repeats or omits a row.
+      // The rows of the tested list have consecutive numbers, so the test notices if the list repeats or omits a row.
       const numbers = end.map(numberOf)
       expect(numbers).toEqual(numbers.map((_, at) => numbers[0]! - at))
       expect(await rowOf(page, 1).getAttribute('aria-rowindex')).toBe(String(ROWS + 1))
