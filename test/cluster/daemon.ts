@@ -49,7 +49,8 @@ export function startDaemon(
     return [...known]
   }
   const signal = (name: NodeJS.Signals) => {
-    // The function freezes parent processes first, because a parent would otherwise restart a child that is missing.
+    // The function freezes parent processes first, because a running parent would restart a frozen child that does not
+    // respond.
     for (const pid of all()) {
       try {
         process.kill(pid, name)

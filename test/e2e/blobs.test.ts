@@ -237,7 +237,7 @@ test('if the object store is unreachable, a job that needs it waits without usin
   expect(sink.mails.filter(({ email }) => email.messageId === messageId)).toHaveLength(1)
 })
 
-test('a project export contains large contents, and the objects of deleted mail are removed from the object store', async () => {
+test('a project export contains large mails and attachments, and the objects of deleted mail are removed from the object store', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Exported'))
   const [message] = await waitForMessages(agent, 1)

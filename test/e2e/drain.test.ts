@@ -102,7 +102,7 @@ test('an API process that is told to stop finishes a large response that a clien
   await waitFor('the response', () => received > 0)
   part.child.kill('SIGTERM')
   await printed(part, /draining/)
-  // At this time, the process accepts no new request, but its response is not finished.
+  // The process now accepts no new request, although it has not finished the response to the earlier request.
   await waitFor('the end of new requests', () => isRefused(port))
   socket.resume()
   await closed

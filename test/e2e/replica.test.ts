@@ -191,7 +191,8 @@ test('while the database replica lacks a migration that the primary has, the pri
     pool.query(`alter table threads rename column ${from} to ${to}`)
   const replicaPool = createPool({ url: replica.url, size: 1, name: 'test' })
   try {
-    // For some seconds after these two changes, the primary has the column, and the replica lacks it.
+    // For some seconds after these two changes, the primary has the column with its old name again, and the replica
+    // still lacks it.
     await rename('subject', 'former')
     await waitFor('the change on the replica', async () => {
       const { rowCount } = await replicaPool.query(

@@ -144,7 +144,7 @@ test('if a client sends a mail to both API processes with the same Idempotency-K
   expect(subjects.toSorted()).toEqual(Array.from({ length: 30 }, (_, n) => `two-${n}`).toSorted())
 })
 
-test('with two of each process, a payment is redeemed once, a nonce is mined once, and a webhook has one Idempotency-Key', async () => {
+test('with two processes of each kind, each payment is taken once, each nonce is mined once, and each webhook has one Idempotency-Key', async () => {
   const seller = await till.newSeller({ webhookUrl: receiver.url })
   const payments = await Promise.all(Array.from({ length: 80 }, () => pay()))
   const bodies = payments.map(({ header }) => ({

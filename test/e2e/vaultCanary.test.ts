@@ -29,8 +29,8 @@ function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
   const encoded = texts.flatMap((form) => {
-    // The test cuts the bytes to a multiple of three, because only whole groups of three bytes have the same base64
-    // text when more bytes follow.
+    // The test cuts the secret to a multiple of three bytes, because only whole groups of three bytes have the same
+    // base64 text when more bytes follow.
     const text = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString(form)
     return [text, text.toUpperCase()]
   })
@@ -286,7 +286,7 @@ async function failVault(
     answers.push(JSON.stringify(body))
   }
   await pool.query('alter table hidden rename to credential_versions')
-  // The test changes the ciphertext, so that it cannot be decrypted any more.
+  // The test changes the stored ciphertext of a secret, so that the secret cannot be decrypted any more.
   await pool.query(
     `update credential_versions v set ciphertext = set_byte(ciphertext, 20, 255 - get_byte(ciphertext, 20))
      from credentials c where c.row = v.credential_row and c.name = 'large'`,

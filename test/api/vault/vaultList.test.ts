@@ -74,7 +74,7 @@ test('a project has at most 10,000 credentials, and in a full vault a credential
   expect((await store('new')).status).toBe(200)
 })
 
-test('a page of the vault list ends early if its metadata reach the size limit, and then has a nextPageToken', async () => {
+test('a page of the vault list ends early if the metadata of its credentials reach the size limit, and then has a nextPageToken', async () => {
   const owner = await service.newAgent()
   await fill(owner, 1_200, { note: 'x'.repeat(16_000) })
   const { items, sizes } = await readPages(owner, '')

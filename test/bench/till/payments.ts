@@ -171,8 +171,9 @@ async function* latencies(
 }
 
 /**
- * Makes the payments of a round, and lowers the chain's base fee to the same value for each round. Each full block raises
- * the base fee by an eighth. After 40 full blocks, the base fee would exceed the fee that the baseline's transactions pay.
+ * Makes the payments of a benchmark round, and lowers the chain's base fee to the same value for each round. Each full
+ * block raises the base fee by an eighth. After 40 full blocks, the base fee would exceed the fee that the baseline's
+ * transactions pay.
  */
 async function startRound({ rpc }: Bench, count: number): Promise<SignedPayment[]> {
   await rpc.call('anvil_setNextBlockBaseFeePerGas', [BASE_FEE])
@@ -186,7 +187,7 @@ const makePayments = (count: number): Promise<SignedPayment[]> =>
     ),
   )
 
-/** Redeems all payments of a round. @returns the duration of each redeem call in milliseconds */
+/** Redeems all payments of a benchmark round. @returns the duration of each redeem call in milliseconds */
 async function redeemAll(
   { url, key }: Bench,
   payments: SignedPayment[],

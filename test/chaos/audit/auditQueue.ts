@@ -1,6 +1,6 @@
 import type { Evidence } from './evidence.ts'
 
-/** Checks that after the chaos run no job is locked or left in the queue, and that no row waits for work. */
+/** Checks that after the chaos run no job is locked or left in the queue, and that no database row waits for work. */
 export function auditQueue({ lockedJobs, jobs, openRows }: Evidence): string[] {
   return [
     ...lockedJobs.map((job) => `queue: ${job} is locked`),

@@ -72,7 +72,7 @@ export type Evidence = {
   /** Holds the injected faults that allow a worker to send the same mail again. */
   mailFaults: MailFaults
   used: UsedAuthorization[]
-  /** Holds the number of transfers to the seller, counted over all transactions. */
+  /** Holds the number of USDC transfers to the seller in all transactions together. */
   transferCount: number
   /** Lists the payments that the service’s API returns. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]

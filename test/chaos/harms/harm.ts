@@ -15,7 +15,7 @@ const RARE = 0.6
 export type Harming = {
   /** Maps each kind of fault to the number of its injections so far. */
   counts: Map<string, number>
-  /** Resolves when the last injected fault is over. */
+  /** Resolves when the effect of the last injected fault is over. */
   ended: Promise<void>
 }
 

@@ -26,7 +26,7 @@ export type RoughProxy = AsyncDisposable & {
    * Is called with each piece of the server’s response after the proxy has forwarded the piece to the client.
    */
   onAnswer: ((chunk: Buffer) => void) | null
-  /** Holds back all bytes of all connections until `release` is called. */
+  /** Holds back all bytes of all connections of the proxy until `release` is called. */
   hold(): void
   release(): void
 }

@@ -108,7 +108,7 @@ test('a search in the public list finds endpoints by words, and lists the best m
   expect((await search("100% '_ hail")).resources).toEqual([])
 })
 
-test('if a query of the public list has a wrong parameter, it is refused, and the error names the parameter', async () => {
+test('if a query of the public endpoint list has a wrong parameter, it is refused, and the error names the parameter', async () => {
   const client = createClient(till.service.url, null)
   for (const [path, message] of [
     ['resources?limit=0', /^limit must/],

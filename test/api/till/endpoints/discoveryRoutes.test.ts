@@ -89,7 +89,7 @@ test('both the public list of endpoints and its search return only entries that 
   }
 })
 
-test('the public list has pages by cursor and by offset, and the last page has no cursor', async () => {
+test('the public list of endpoints has pages by cursor and by offset, and the last page has no cursor', async () => {
   const page = async (query: string) => {
     const { items, pagination } = (await get(`resources?${query}`)).body
     return { found: resourcesOf(items), ...pagination }

@@ -123,7 +123,7 @@ test('an MCP tool is refused as an endpoint if it has no input schema or has an 
   expect(body.message).toMatch(/^openApiUrl must come with a URL/)
 })
 
-test('metadata of an endpoint are refused if they and the stored metadata together are too long for an x402 challenge', async () => {
+test('an endpoint’s metadata for the public list are refused if they and the stored metadata together are too long for an x402 challenge', async () => {
   const half = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`key${n}`, 'value']))
   expect((await put(input({ queryParams: half }))).status).toBe(200)
   const { status, body } = await put({ output: { example: half } })

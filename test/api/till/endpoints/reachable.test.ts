@@ -103,8 +103,8 @@ describe('a seller gets an x402 challenge only for an endpoint that is active an
   test('the check of an unreachable endpoint starts even if the request’s timer ends before the database’s clock allows the next check', async () => {
     await set(`${UNREACHABLE}, check_provoked_at = ${ago(1_000)}`)
     const answer = check('unreachable')
-    // The following queries give the request enough time to read the time of the last check from the database. The
-    // request then waits for the rest of the pause between two checks.
+    // The following queries take enough time for the request to read the time of the last check. The request then waits
+    // until the next check is allowed.
     for (let n = 0; n < 20; n++) await findEndpointCheck(pool, id)
     await set(`check_provoked_at = check_provoked_at + interval '100 milliseconds'`)
     await waitFor('the check', queued)
@@ -129,7 +129,7 @@ describe('if a seller requests a new check of an endpoint, the request waits for
   const checkAgain = (target: { projectId: string; id: string }) =>
     checkAnew({ pool } as never, target)
 
-  test('a seller’s request for a new check waits for the end of the check', async () => {
+  test('a seller’s request to check an endpoint again waits until this check has ended', async () => {
     const checked = checkAgain({ projectId, id })
     await waitFor('the check', queued)
     await set(VERIFIED)
@@ -137,7 +137,7 @@ describe('if a seller requests a new check of an endpoint, the request waits for
     expect((await findEndpointCheck(pool, id))?.status).toBe('verified')
   })
 
-  test('if the endpoint is deleted during the check, the seller’s request for a new check ends without an error', async () => {
+  test('if the endpoint is deleted during its check, the seller’s request to check it again ends without an error', async () => {
     const checked = checkAgain({ projectId, id })
     await waitFor('the check', queued)
     await set('deleted_at = now()')

@@ -121,7 +121,7 @@ for (const [name, check] of [
   })
 }
 
-test('if a check reached an endpoint but found a fault, the endpoint can still sell', async () => {
+test('if the service reached an endpoint and found a fault in its response, the endpoint can still sell', async () => {
   await using receiver = await startReceiver(status(500))
   const resource = `http://127.0.0.1:${receiver.port}/report`
   await verdict(await register(resource), 'failed')

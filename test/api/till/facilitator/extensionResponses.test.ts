@@ -58,7 +58,7 @@ async function answerTo(declared: unknown, endpoint: Endpoint | null) {
   const header = await extensionResponses({ pool } as never, endpoint, payment)
   return header === null ? null : JSON.parse(Buffer.from(header, 'base64').toString()).bazaar
 }
-/** Returns the bazaar declaration with other parameters in its member `info`. */
+/** Returns the bazaar declaration (metadata for the x402 list) with other parameters in its member `info`. */
 const withInfo = (change: object) => ({
   ...DECLARED,
   info: { ...DECLARED.info, input: { ...(DECLARED.info.input as object), ...change } },
@@ -114,7 +114,7 @@ describe('the facilitator rejects a bazaar declaration (metadata for the public 
 })
 
 describe('the facilitator accepts a bazaar declaration that equals the stored metadata, and otherwise makes a worker check the endpoint', () => {
-  test('a bazaar declaration that equals the stored metadata of the endpoint succeeds, even with other path parameters', async () => {
+  test('a bazaar declaration (metadata for the x402 list) that equals the stored metadata of the endpoint succeeds, even with other path parameters', async () => {
     const endpoint = await listed({ metadata: METADATA })
     for (const declared of [DECLARED, withInfo({ pathParams: { day: '7' } })]) {
       expect(await answerTo(declared, endpoint)).toEqual({ status: 'success' })

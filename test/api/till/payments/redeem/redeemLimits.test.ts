@@ -114,7 +114,7 @@ test('a project makes at most as many new payments a minute as its limit allows,
   }
 })
 
-test('payments that are refused while other calls use up the limit do not count against the limit', async () => {
+test('payments that are refused because other calls have used up the limit of payments do not count against this limit', async () => {
   const seller = await till.newSeller()
   const { pool } = till.service.database
   await withinOneMinute()

@@ -241,7 +241,7 @@ test('a payment header with a random signature is not accepted, and does not use
   }
 })
 
-test('if one contract wallet’s payment header is redeemed 50 times at once, only one call succeeds', async () => {
+test('if one contract wallet’s payment header is sent in 50 redeem calls at once, only one call succeeds', async () => {
   const { header } = await pay({ from: wallet })
   const answers = await Promise.all(Array.from({ length: 50 }, () => redeem(seller, header)))
   expect(answers.filter(({ body }) => body.ok)).toHaveLength(1)

@@ -256,7 +256,7 @@ describe('the service does not claim (store) a payment if a limit, a used paymen
 describe('a caller who presents an expired payment header gets only the outcome of an earlier payment with this header', () => {
   const EXPIRED = 'verify invalid_exact_evm_payload_authorization_valid_before'
 
-  test('an expired payment header finds the stored payment that has exactly the same values', async () => {
+  test('a caller with an expired payment header gets the stored payment that has exactly the same values', async () => {
     const payload = await signed({ validBefore: 1n })
     expect(await verdictOn(payload)).toBe(EXPIRED)
     const id = await claimed(payload)
@@ -266,7 +266,7 @@ describe('a caller who presents an expired payment header gets only the outcome 
     expect(await verdictOn(payload)).toBe('settled')
   })
 
-  test('an expired payment header finds no payment if one value differs from the stored payment', async () => {
+  test('a caller with an expired payment header gets no payment if one value differs from the stored payment', async () => {
     const others: Partial<NewClaim>[] = [
       { validAfter: 1n },
       { validBefore: 2n },
