@@ -84,7 +84,7 @@ function* shares(
 type CpuProfile = {
   nodes: { id: number; callFrame: { functionName: string; url: string } }[]
   samples: number[]
-  /** Holds the time from one sample to the next, in microseconds. */
+  /** Holds the time from one CPU sample to the next, in microseconds. */
   timeDeltas: number[]
 }
 

@@ -37,7 +37,7 @@ async function ask(url: string, key: string, call: Call): Promise<Answer | null>
   try {
     const response = await fetch(url + path, {
       method,
-      // Each call opens a new connection, because fetch may repeat a call by itself on a reused connection.
+      // Each call opens a new connection, because fetch may by itself repeat a call on a reused connection.
       keepalive: false,
       headers: {
         authorization: `Bearer ${key}`,

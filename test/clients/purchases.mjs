@@ -1,6 +1,7 @@
 /**
  * Runs the reference buyer of the bench: an unmodified @x402/fetch with a raw key. Reads {url, privateKey, count,
- * inFlight} from stdin. Prints the milliseconds of each purchase, and the milliseconds from the start to each end.
+ * inFlight} from stdin. Prints the milliseconds of each purchase, and the milliseconds from the start of the load to
+ * the end of each purchase.
  */
 import { ExactEvmScheme } from '@x402/evm'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'

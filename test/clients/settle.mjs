@@ -1,7 +1,8 @@
 /**
  * The reference of the bench: settles payments with `settle` of npm x402, one gas wallet and viem's nonceManager. Reads
  * {rpcUrl, privateKey, inFlight, deadlineMs, orders: [{paymentPayload, paymentRequirements}]} from stdin and prints
- * {settled, ms}. One lost nonce leaves all later ones in the pool: each wait and the whole have a bound.
+ * {settled, ms}. One lost nonce leaves all later transactions in the pool, so each wait and the whole run have a time
+ * limit.
  */
 import { createWalletClient, http, publicActions } from 'viem'
 import { nonceManager, privateKeyToAccount } from 'viem/accounts'

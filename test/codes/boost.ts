@@ -94,8 +94,9 @@ function grow(rows: readonly Row[], depth: number): CodeTree {
 const gain = ({ slope, curve }: Sums) => slope ** 2 / (curve + LEAF_PENALTY)
 
 /**
- * Finds the piece of evidence that reduces the loss most when it splits the examples. If two pieces reduce the loss
- * equally, the first name in alphabetical order wins, so that each training gives the same model.
+ * Finds the piece of evidence for a one-time code that reduces the loss most when it splits the training examples. If
+ * two pieces reduce the loss equally, the first name in alphabetical order wins, so that each training gives the same
+ * model.
  */
 function bestSplit(all: Sums, having: ReadonlyMap<string, Sums>): string | undefined {
   let best: string | undefined

@@ -1,7 +1,7 @@
 /**
- * `bun run codes:fit` learns from mails with known codes how much each piece of evidence in codeEvidence.ts counts, and
- * writes the result to shared/mail/codes/codeTrees.ts. The command also prints how well the decision trees judge an
- * author's mails when the training leaves these mails out.
+ * `bun run codes:fit` learns from mails with known codes how much each piece of evidence (for a one-time code) in
+ * codeEvidence.ts counts, and writes the result to shared/mail/codes/codeTrees.ts. The command also prints how well the
+ * decision trees judge an author's mails when the training leaves these mails out.
  */
 import { writeFileSync } from 'node:fs'
 import { codeParts } from '../../shared/mail/codes/codeParts.ts'

@@ -204,7 +204,8 @@ test.each([...RUNNER_NAMES])(
 test('the network policy lets every worker process except inbound reach the internet, and lets none of them reach the private network', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
-  // The runner `inbound` is missing in the network policy, because it sends requests only to name servers.
+  // The runner `inbound` (a group of worker jobs) is missing in the network policy, because it sends requests only to
+  // name servers.
   expect(values.toSorted()).toEqual(RUNNER_NAMES.filter((name) => name !== 'inbound').toSorted())
   const [{ to }] = policy.spec.egress
   expect(to[0].ipBlock.except).toContain('10.0.0.0/8')
@@ -223,7 +224,7 @@ const SMTP_CONNECTIONS = 8
  */
 const WORKER_CONNECTIONS = 6
 /**
- * Sets the number of additional database connections of two worker pools. One of them reads MTA-STS policies, and the
+ * Sets the number of additional database connections of two runners (groups of worker jobs). One of them reads MTA-STS policies, and the
  * other watches the chain.
  */
 const FURTHER: Partial<Record<RunnerName, number>> = { outbound: 2, payments: 8 }

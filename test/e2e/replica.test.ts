@@ -210,7 +210,8 @@ test('while the database replica lacks a migration that the primary has, the pri
 test('the API does not read from a database replica that has become a primary', async () => {
   const admin = new pg.Client({ connectionString: replica.url })
   await admin.connect()
-  // A call that waits for the promotion keeps a snapshot, so that the replay of a deletion can cancel the call.
+  // The call does not wait for the promotion. A waiting call would keep a snapshot, and the replay of a deletion could
+  // then cancel it.
   await admin.query('select pg_promote(false)')
   await admin.end()
   await waitFor('reads on the primary', async () => {

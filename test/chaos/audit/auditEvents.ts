@@ -3,8 +3,8 @@ import type { Evidence } from './evidence.ts'
 import type { Ledger, Listener } from './ledger.ts'
 
 /**
- * Checks that event numbers have no gaps and no repetitions, and that each message and each payment has exactly one
- * event.
+ * Checks that the numbers in the event stream have no gaps and no repetitions, and that each message and each payment
+ * has exactly one event.
  */
 export function auditEvents(ledger: Ledger, evidence: Evidence): string[] {
   return ledger.listeners.flatMap((listener, n) => [

@@ -1,7 +1,7 @@
 import type { Evidence } from './evidence.ts'
 import type { Ledger, VaultName, VaultRead, VaultWrite } from './ledger.ts'
 
-/** Sets within how many milliseconds a vault write can still take effect if its response was lost. */
+/** Sets within how many milliseconds a vault write can still take effect after its call ended without a response. */
 export const LATE_WRITE_MS = 20_000
 
 /**

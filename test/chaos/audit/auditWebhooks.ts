@@ -45,8 +45,8 @@ function auditRequests(delivered: readonly Delivered[]): string[] {
 }
 
 /**
- * Checks that each expected event arrived with one Idempotency-Key and got a response with status 200. Also checks that
- * no unexpected event arrived.
+ * Checks that the webhook of each expected event arrived with one Idempotency-Key and got a response with status 200.
+ * Also checks that no unexpected event arrived.
  */
 function auditArrival(delivered: readonly Delivered[], expected: readonly string[]): string[] {
   const came = Map.groupBy(delivered, ({ event, subjectId }) => `${event} ${subjectId}`)

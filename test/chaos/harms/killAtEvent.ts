@@ -61,7 +61,10 @@ const TELL_OF_SETTLEMENTS = `
   create or replace trigger ${SETTLED_CHANNEL} after update on payments for each row
     when (new.state = 'settled' and old.state <> 'settled') execute function ${SETTLED_CHANNEL}();`
 
-/** @returns false if the event did not happen within the time limit, so that `done` was not called */
+/**
+ * @returns false if the event that triggers the kill did not happen within the time limit, so that `done` was not
+ *   called
+ */
 async function within(start: (done: (happened: boolean) => void) => void): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const timer = setTimeout(() => resolve(false), EVENT_LIMIT_MS)

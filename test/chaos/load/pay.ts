@@ -43,8 +43,8 @@ export function pay(load: Load, random: Random, name: string): Promise<void> {
       : null
     paid.told = await untilDecided(load, random, () => attempt(key))
     await rival
-    // The call is sometimes repeated: with the same Idempotency-Key, as by a client that has lost the response, or with
-    // a different key, as by another client.
+    // The redeem call is sometimes repeated: with the same Idempotency-Key, as by a client that has lost the response,
+    // or with a different key, as by another client.
     if (random.chance(0.15)) await attempt(key)
     if (random.chance(0.15)) await attempt(`${key}-stranger`)
   })

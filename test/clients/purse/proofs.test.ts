@@ -255,7 +255,7 @@ test('a valid signature gets the verdict other_signer if the signing key belongs
   })
 })
 
-test('a receipt that names another payer gets the verdict mismatch', async () => {
+test('a seller’s receipt that names another payer gets the verdict mismatch', async () => {
   const { payment } = await proving({ payer: `0x${'11'.repeat(20)}` })
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'mismatch', sellerOfferVerdict: 'valid' })
 })

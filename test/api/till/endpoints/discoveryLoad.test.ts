@@ -17,8 +17,8 @@ beforeAll(async () => {
   const env = { TRUSTED_PROXIES: '127.0.0.0/8', DATABASE_POOL: '16' }
   service = await startTestService({
     ...{ smtp: false, workers: false, env },
-    // Each network's allowance of processor time is enough for two large pages. The test clock stands still, so that
-    // the allowance is not refilled during a test.
+    // Each network's allowance of processor time is enough for two large pages of the public list. The test clock
+    // stands still, so that the allowance is not refilled during a test.
     loopTime: new LoopTime(() => 0, { burstMs: 250, perSecondMs: 1 }),
   })
   await connectChain(service.database.pool)

@@ -214,7 +214,7 @@ describe('a seller can change and delete only an existing endpoint of its own pr
     )
   })
 
-  test('a request to rotate the webhook secret of an endpoint without a webhook gets status 409', async () => {
+  test('a request to replace the webhook secret of an endpoint without a webhook gets status 409', async () => {
     const { endpointId } = (await put(await service.newAgent())).body
     const owner = await service.newAgent()
     const own = (await put(owner)).body.endpointId

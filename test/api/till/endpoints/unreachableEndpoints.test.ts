@@ -70,7 +70,8 @@ test('twenty concurrent requests for a challenge of an unreachable endpoint caus
   // caused the request.
   const refused = answers.filter(({ status: code }) => code === 400)
   expect(refused.length).toBeGreaterThan(0)
-  // The error message contains the time of the check, so at most two checks cause at most two different messages.
+  // The error message contains the time of the endpoint's check, so at most two checks cause at most two different
+  // messages.
   expect(new Set(refused.map(({ body }) => body.message)).size).toBeLessThanOrEqual(2)
 })
 

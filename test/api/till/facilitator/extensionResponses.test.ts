@@ -122,7 +122,7 @@ describe('the facilitator accepts a bazaar declaration that equals the stored me
     expect(await isChecked(endpoint)).toBe(false)
   })
 
-  test('if a check found the same bazaar declaration in the endpoint’s 402 response, the declaration gets the status success', async () => {
+  test('if a check found the same bazaar declaration (metadata for the x402 list) in the endpoint’s 402 response, the declaration gets the status success', async () => {
     const { id } = await listed()
     const verdict = { id, url: URL_PATTERN, status: 'verified', detail: '' } as const
     const seen = { bazaar: DECLARED }

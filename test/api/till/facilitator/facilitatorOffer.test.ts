@@ -230,7 +230,7 @@ describe('if a seller names the paid resource in the payment requirements, the p
     }
   })
 
-  test('the service keeps the description of the resource only for x402 version 1', async () => {
+  test('the service keeps the description of the paid resource only for x402 version 1', async () => {
     expect((await offerOf(readV1())).description).toBe('A report')
     expect((await offerOf(readV2({ description: 'A report' }))).description).toBeNull()
   })

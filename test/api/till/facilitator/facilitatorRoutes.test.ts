@@ -133,7 +133,7 @@ describe('the facilitator’s verify call tells the seller whether a payment is 
     expect((await pool.query(counted)).rows[0].n).toBe(before)
   })
 
-  test('the verify call refuses a payment that the chain accepts, if the settle call would refuse the payment because it was used before', async () => {
+  test('the verify call refuses a payment that the chain accepts, if the settle call would refuse the payment as already used', async () => {
     const claimed = async (changes: Partial<NewClaim>) => {
       const payment = await pay()
       const { from, to, nonce } = payment.authorization
@@ -285,7 +285,7 @@ describe('if the seller changes its settings after a settlement, the settle call
   })
 })
 
-describe('a project without payments or without a known chain cannot sell over the facilitator', () => {
+describe('a project with disabled payments, or whose chain no payment worker has reported, cannot sell over the facilitator', () => {
   test('if a project has not enabled payments, the facilitator answers with status 200 and the reason', async () => {
     await changeProject(pool, seller.project.id, { paymentsEnabled: false })
     const message = 'Payments are not enabled for this project'

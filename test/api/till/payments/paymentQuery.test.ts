@@ -45,7 +45,7 @@ test('a payment filter has the value null for every absent parameter', () => {
   })
 })
 
-test('the error for a wrong amount names its query parameter', () => {
+test('the error for a wrong amount in a payment filter names the query parameter', () => {
   expect(() => readAmount('minAmountUsdc', '0.0000001')).toThrow(
     expect.objectContaining({ status: 400, message: expect.stringMatching(/^minAmountUsdc /) }),
   )

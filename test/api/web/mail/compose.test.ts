@@ -388,8 +388,8 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     const answered = page.waitForResponse('**/raw')
     arrive()
     await (await answered).finished()
-    // The test waits for the button, because the button is enabled again as soon as the console has handled the
-    // response.
+    // The test waits for the disabled button, because the button is enabled again as soon as the console has handled
+    // the response.
     await page.locator('button[aria-disabled="true"]').waitFor({ state: 'detached' })
     expect(await page.getByRole('region', { name: 'Original message' }).count()).toBe(0)
     await page.locator('pre', { hasText: 'The plain one.' }).waitFor()

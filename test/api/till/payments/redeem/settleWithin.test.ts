@@ -394,8 +394,8 @@ describe('the service claims (stores) a payment of a contract wallet only if the
   })
 })
 
-describe('if the service claims a payment, it stores the payment with the seller’s terms (such as resource and price)', () => {
-  test('the row of a claimed payment contains the seller’s terms, and the signature in the form that is sent to the chain', async () => {
+describe('when the service claims a payment (stores the intent to settle it), it also stores the seller’s terms, such as the resource and the price', () => {
+  test('the database row of a claimed (stored) payment contains the seller’s terms, and the signature in the form that is sent to the chain', async () => {
     const payload = { ...(await ofWallet()), x402Version: 2, paymentIdentifier: 'order-1' } as const
     const terms = { endpointId: 'se_1', matchKey: 'api.example.com/report' }
     const erc6492 = { factory: FACTORY, factoryData: '0x12', signature: '0x34' } as const
