@@ -16,8 +16,8 @@ const SHARE_MIN = 0.02
 const STATEMENT_CHARS = 90
 
 /**
- * Shows where the time of a job and of a page goes. The rows of the database show the time of each SQL statement, with
- * its planning (pg_stat_statements). The rows of the process show the CPU time of each folder, package and native
+ * Shows where the time of a job and of a list page goes. The rows of the database show the time of each SQL statement,
+ * with its planning (pg_stat_statements). The rows of the process show the CPU time of each folder, package and native
  * function (Bun's sampling profiler).
  */
 export async function* profileRows(): AsyncGenerator<Row> {

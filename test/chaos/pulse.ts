@@ -5,7 +5,7 @@ export type Pulse = (typeof PULSES)[number]
 /** Measures for each part of the service the longest time without a success. */
 export type Pulses = {
   beat(part: Pulse): void
-  /** Ends the measurement of silences. Successes after this call have no effect. */
+  /** Ends the measurement of silences. Later successes of a service part change nothing in the result. */
   end(): void
   longest(): Record<Pulse, Silence>
 }

@@ -20,7 +20,7 @@ function run(name: string, segment: Buffer, before = ''): boolean {
 }
 const archived = (name: string) => readFileSync(join(archive, name))
 
-test('after a copy of the WAL that a full disk interrupted, the next try archives the whole file', () => {
+test('if a full disk interrupted the archiving of a WAL file, the next try archives the whole file', () => {
   const name = '000000010000000000000001'
   // The file size limit interrupts the copy of the WAL file in the middle, as a full disk does.
   expect(run(name, SEGMENT, 'ulimit -f 100; ')).toBe(false)

@@ -172,7 +172,7 @@ test('before a pod behind a Kubernetes Service stops, it waits until no new conn
   }
 })
 
-/** The worker pool `mail` has two runners (workers/runners.ts). */
+/** The worker pool `mail` consists of two runners (groups of worker jobs) (workers/runners.ts). */
 const OUTBOUND_TASKS = [
   'send_mail',
   'announce_approval',

@@ -69,7 +69,7 @@ export type Evidence = {
   /** Maps the address of each inbox to its messages. */
   inboxes: Record<string, ListedMessage[]>
   sunk: Sunk[]
-  /** Holds the injected faults that allow a worker to send the same mail again. */
+  /** Holds the injected faults after which a worker may send the same mail again. */
   mailFaults: MailFaults
   used: UsedAuthorization[]
   /** Holds the number of USDC transfers to the seller in all transactions together. */

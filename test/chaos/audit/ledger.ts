@@ -25,8 +25,8 @@ export type MailIn = {
   /** Holds the outcome of the client's request to delete the message. */
   deleted: Told | null
   /**
-   * Holds the outcome of the client's wait for the message, and the Message-ID. Null means that no client waited for
-   * the message.
+   * Holds the outcome of the client's wait for the message, and the Message-ID. Null means that the client did not wait
+   * for the message.
    */
   waited: { told: Told; messageId: string | null } | null
 }
@@ -45,7 +45,7 @@ export type MailOut = {
   inReplyTo: string | null
   told: Told
   refusal: string | null
-  /** Lists the Message-IDs in the responses to the send request. */
+  /** Lists the Message-IDs in the responses to one send request and its repetitions. */
   messageIds: string[]
 }
 
@@ -71,7 +71,7 @@ export type Paid = {
 export type Bought = {
   key: string
   told: Told
-  /** Lists the purchase ids in the responses to the purchase request. */
+  /** Lists the purchase ids in the responses to one purchase request and its repetitions. */
   purchaseIds: string[]
   /** Holds the error with which the API refused the purchase. If the error is null, the API accepted the purchase. */
   refusal: string | null

@@ -2,7 +2,7 @@ import type { MailOut, Told } from '../audit/ledger.ts'
 import type { Random } from '../random.ts'
 import { type Load, type Project, rounds, untilDecided } from './load.ts'
 
-/** Runs a client that sends mail to outside addresses, to the other inbox, or to both. */
+/** Runs a client that sends mail to outside addresses, to an inbox of the service, or to both. */
 export function send(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [100, 800], async (n) => {
     const token = `out${name}n${n}`

@@ -92,7 +92,7 @@ test('the public list of paid resources filters by network, payee, type and sche
   }
 })
 
-test('a search in the public list finds endpoints by words, and lists the best match first', async () => {
+test('a search in the public endpoint list finds endpoints by words, and lists the best match first', async () => {
   const search = async (query: string, more = {}) => bazaar().search({ query, ...more })
   expect(urlsOf((await search('SNOW oslo')).resources)).toEqual(
     urls('our hono paywall', '@x402/express', 'x402-express'),
@@ -122,7 +122,7 @@ test('if a query of the public endpoint list has a wrong parameter, it is refuse
   }
 })
 
-test('the public list omits sellers that accept no payments, and endpoints whose seller has opted out', async () => {
+test('the public list of endpoints omits sellers that accept no payments, and endpoints whose seller has opted out', async () => {
   const { pool } = till.service.database
   await changeProject(pool, agent.project.id, { paymentsEnabled: false })
   expect((await bazaar().listResources()).items).toEqual([])

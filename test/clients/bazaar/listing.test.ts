@@ -49,7 +49,10 @@ const WEATHER = {
     schema: { type: 'object', properties: { tempC: { type: 'number' } }, required: ['tempC'] },
   },
 }
-/** Holds for each test case its name, the path or MCP tool that the buyer calls, and the described input. */
+/**
+ * Holds for each test case its name, the path or MCP tool that the buyer calls, and the input that the endpoint's
+ * metadata describe.
+ */
 const CALLS: [string, string, Record<string, unknown>][] = [
   [
     'a query',
@@ -352,7 +355,7 @@ test('an OpenAPI document describes how to call a URL, and the seller’s own de
   expect(gone.openApi).toBeNull()
 })
 
-test('the public list filters by type, tag and price, and has pages by cursor', async () => {
+test('the public list of endpoints filters by type, tag and price, and has pages by cursor', async () => {
   const { url } = await openShop()
   const own = await openShop()
   const tool = {

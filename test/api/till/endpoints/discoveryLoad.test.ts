@@ -69,7 +69,7 @@ test('if one IP network begins twenty reads of the public endpoint list at once,
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(6)
 })
 
-test('if the database is too slow for the public list, a client without an API key gets 503, and no cache may store this response', async () => {
+test('if the database is too slow for the public list of endpoints, a client without an API key gets 503, and no cache may store this response', async () => {
   const lock = await service.database.pool.connect()
   await lock.query('begin')
   await lock.query('lock table seller_endpoints')

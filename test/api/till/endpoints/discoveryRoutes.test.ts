@@ -108,7 +108,7 @@ test('the public list of endpoints has pages by cursor and by offset, and the la
   expect(await page('limit=1000')).toMatchObject({ limit: 100 })
 })
 
-test('the search of the public list has pages, and the page with the last match has no cursor', async () => {
+test('the search of the public endpoint list has pages, and the page with the last match has no cursor', async () => {
   const page = async (query: string) => {
     const { resources, pagination } = (await get(`search?query=t&${query}`)).body
     return [resourcesOf(resources), pagination.cursor]

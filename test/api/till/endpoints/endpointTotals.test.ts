@@ -20,7 +20,7 @@ const requirements = {
   ...{ payTo, asset: SEPOLIA.usdcAddress },
 }
 
-test('the totals of an endpoint count only settled payments', async () => {
+test('the totals of the payments to an endpoint count only settled payments', async () => {
   await using till = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '400' } })
   const { client, service } = till
   const seller = await till.newSeller()

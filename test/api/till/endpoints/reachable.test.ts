@@ -69,7 +69,7 @@ describe('a seller gets an x402 challenge only for an endpoint that is active an
     expect(await queued()).toBe(false)
   })
 
-  test('if a pending check of the endpoint has ended, a request for an x402 challenge uses its verdict and starts no second check', async () => {
+  test('if a check of the endpoint was pending and has ended, a request for an x402 challenge uses its verdict and starts no second check', async () => {
     await set(VERIFIED)
     expect(await check('pending')).toBe('reachable')
     await set(UNREACHABLE)

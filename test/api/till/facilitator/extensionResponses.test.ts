@@ -113,7 +113,7 @@ describe('the facilitator rejects a bazaar declaration (metadata for the public 
   })
 })
 
-describe('the facilitator accepts a bazaar declaration that equals the stored metadata, and otherwise makes a worker check the endpoint', () => {
+describe('the facilitator accepts a bazaar declaration (metadata for the x402 list) that equals the stored metadata, and otherwise makes a worker check the endpoint', () => {
   test('a bazaar declaration (metadata for the x402 list) that equals the stored metadata of the endpoint succeeds, even with other path parameters', async () => {
     const endpoint = await listed({ metadata: METADATA })
     for (const declared of [DECLARED, withInfo({ pathParams: { day: '7' } })]) {
@@ -131,7 +131,7 @@ describe('the facilitator accepts a bazaar declaration that equals the stored me
     expect(await answerTo(DECLARED, endpoint)).toEqual({ status: 'success' })
   })
 
-  test('if a bazaar declaration differs from the endpoint’s metadata, or the endpoint has none, a worker checks the endpoint', async () => {
+  test('if a bazaar declaration (metadata for the x402 list) differs from the endpoint’s metadata, or the endpoint has none, a worker checks the endpoint', async () => {
     const described = await listed({ metadata: METADATA })
     const other = withInfo({ queryParams: { city: 'Quito' } })
     expect(await answerTo(other, described)).toEqual({ status: 'processing' })

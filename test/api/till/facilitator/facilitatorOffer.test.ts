@@ -235,7 +235,7 @@ describe('if a seller names the paid resource in the payment requirements, the p
     expect((await offerOf(readV2({ description: 'A report' }))).description).toBeNull()
   })
 
-  test('a long description is cut, and a long media type is accepted, because x402 does not limit their length', async () => {
+  test('a long description of a paid resource is cut, and a long media type is accepted, because x402 does not limit their length', async () => {
     const description = `${'x'.repeat(499)}\u{1f30d}${'y'.repeat(3_000)}`
     const offer = await offerOf(readV1({ description, mimeType: `text/${'p'.repeat(300)}` }))
     expect(offer.description).toBe('x'.repeat(499))
