@@ -18,7 +18,10 @@ export type BoundsRow = {
   placement: string[] | null
 }
 
-/** Writes SQL for the number of bytes of the bounds of a version, which are the given arrays of texts. */
+/**
+ * Writes SQL for the number of bytes in the given arrays of texts, which hold the bounds (limits on use) of a
+ * credential version.
+ */
 export const boundsBytes = (arrays: readonly string[]): string =>
   arrays.map((array) => `coalesce(octet_length(array_to_string(${array}, '')), 0)`).join(' + ')
 

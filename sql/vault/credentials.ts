@@ -111,8 +111,8 @@ const DEFAULT_BOUNDS: Bounds = {
 }
 
 /**
- * Returns the content that an API key may store in a credential. @returns null if it would widen the present bounds
- * (limits on use).
+ * Returns the content that an API key may store in a credential. @returns null if the new content would widen the
+ * present bounds (limits on use).
  */
 async function narrowedContent(
   db: Queryable,

@@ -227,7 +227,7 @@ describe('if a mail that waits for approval changes while a person reads or edit
     expect((await expired.review()).status).toBe(404)
   })
 
-  test('a review of a mail leaves out an invitation that disappears while the service reads the mail', async () => {
+  test('the review of a held mail (its approval page) leaves out an invitation that disappears while the service reads the mail', async () => {
     const file = {
       filename: 'a.ics',
       contentType: 'text/calendar',

@@ -350,7 +350,7 @@ test('an export that takes too long ends with an error', async () => {
   await expect(late).rejects.toThrow('an export ended early')
 })
 
-test('an export that is aborted during its last piece never looks complete', async () => {
+test('an export that is aborted while its last piece is sent never looks complete', async () => {
   const leaving = new AbortController()
   const pieces = async function* () {
     yield Buffer.alloc(1)

@@ -83,7 +83,7 @@ test('if the response to a deletion is lost and the retry finds nothing, the cli
   }
 })
 
-test('a deletion that finds nothing is an error at its first attempt, and after attempts that a rate limit refused', async () => {
+test('the client reports a deletion that finds nothing as an error, unless an earlier attempt may have deleted the object', async () => {
   for (const steps of [[MISSING], [LIMITED, MISSING]]) {
     const { purser } = await misbehaving(steps)
     expect(await rejection(purser.messages.delete('<a@b.example>'))).toBeInstanceOf(NotFoundError)
@@ -444,7 +444,7 @@ describe('the client builds correct HTTP requests, and returns the response or t
     }
   })
 
-  test('the client returns a stream as it arrives, and throws if the request fails or the response has no stream', async () => {
+  test('the client library returns an event stream as it arrives, and throws an error if the request fails or the response has no stream', async () => {
     const read = (response: Response) => answering(() => response).purser.payments.export()
     expect(await new Response(await read(new Response('a,b'))).text()).toBe('a,b')
     const refused = await rejection(read(Response.json({ error: 'x' }, { status: 404 })))

@@ -232,7 +232,7 @@ test('an organization has at most 200 active platform keys, and revoked keys do 
   await pool.query(`delete from api_keys where name in ('old', 'next')`)
 })
 
-test('jobs are listed by state; waiting and failed jobs can be retried, and running jobs cannot', async () => {
+test('an operator’s API lists background jobs by state; waiting and failed jobs can be retried, and running jobs cannot', async () => {
   const { pool } = service.database
   const add = async (name: string) => {
     const { rows } = await pool.query<{ id: string }>(

@@ -43,7 +43,7 @@ const change = async (path: string, body: object) => {
 }
 const read = async (path: string) => (await till.service.platform.get(path)).body as any
 
-describe.skipIf(!hasBrowser)('two people change the same settings at the console', () => {
+describe.skipIf(!hasBrowser)('two people change different fields of the same console form at the same time', () => {
   const TERMS = { hosts: ['a.example'], maxPerPayment: '0.05', maxPerDay: '5' }
   const giveMandate = async (agent: Agent, name: string): Promise<string> => {
     const given = { ...TERMS, name }

@@ -97,7 +97,7 @@ test('a console session changes mail domains, and the audit log of the organizat
   ])
 })
 
-test('the console serves project routes and platform routes only under their own paths, where hostile names break neither the response nor the audit log', async () => {
+test('the console serves project routes and platform routes only under their own paths, and hostile names in a path break neither the response nor the audit log', async () => {
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}/v0`
   for (const path of [`${project}/platform/domains`, '/v0/email-rules', '/v0/webhooks']) {

@@ -47,7 +47,7 @@ const range = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => from + n)
 const after = (seq: number, at: Date | null = null): EventPosition => ({ seq: BigInt(seq), at })
 
-/** Creates a project whose event stream holds the given number of events, one for each minute. */
+/** Creates a project whose event stream holds the given number of events, one event for each minute. */
 async function projectWith(count: number): Promise<string> {
   const projectId = await newProject(pool)
   if (count === 0) return projectId

@@ -397,7 +397,7 @@ describe('a client that is connected to the event stream of a project gets the e
 describe('a client that waits for a message gets the next matching message, or an empty response after the time limit', () => {
   const wait = (agent: Agent, query: Record<string, string>) =>
     agent.get(`/v0/messages/wait?${new URLSearchParams(query)}`)
-  test('the wait for a message returns the next matching message', async () => {
+  test('a call that waits for a message returns the next matching message', async () => {
     const agent = await service.newAgent()
     await deliver(agent, 'Already there')
     await waitForMessages(agent, 1)
@@ -420,7 +420,7 @@ describe('a client that waits for a message gets the next matching message, or a
     expect(bodies.map(([, subject]) => subject)).not.toContain('Already there')
   })
 
-  test('a wait with the parameter after includes earlier messages and returns the oldest message first', async () => {
+  test('a call that waits for a message and has the parameter after includes earlier messages and returns the oldest message first', async () => {
     const agent = await service.newAgent()
     for (const [n, subject] of ['One', 'Two', 'Three'].entries()) {
       await deliver(agent, subject)
@@ -430,7 +430,7 @@ describe('a client that waits for a message gets the next matching message, or a
     const before = (at: string) => new Date(Date.parse(at) - 1).toISOString()
     const next = (after: string) => wait(agent, { timeout: '0', after })
     expect((await next(before(one.createdAt))).body.messageId).toBe(one.messageId)
-    // The service does not return a message again if the message is older than the parameter `after`.
+    // A waiting call returns only messages that are newer than the parameter `after`.
     if (one.createdAt !== two.createdAt) {
       expect((await next(one.createdAt)).body.messageId).toBe(two.messageId)
     }
@@ -439,13 +439,13 @@ describe('a client that waits for a message gets the next matching message, or a
     expect((await wait(agent, query)).body.messageId).toBe(two.messageId)
   })
 
-  test('a wait that ends without a message gets status 204', async () => {
+  test('a call that waits for a message gets status 204 if no message comes in time', async () => {
     const agent = await service.newAgent()
     const { status, body } = await wait(agent, { timeout: '0' })
     expect([status, body]).toEqual([204, null])
   })
 
-  test('a wait with an invalid parameter gets status 400 with the name of the parameter', async () => {
+  test('a call that waits for a message and has an invalid parameter gets status 400 with the name of the parameter', async () => {
     const agent = await service.newAgent()
     for (const timeout of ['61', '-1', 'soon', '1.5']) {
       const { status, body } = await wait(agent, { timeout })

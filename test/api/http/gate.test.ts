@@ -54,7 +54,7 @@ test('the rate limit counts failed sign-ins for their IP address, and refuses fu
   expect(await signIn('192.0.2.2')).toBe('counted')
 })
 
-test('the service writes no count to the database if the rate limit is 0, or if a request makes no additional calls', async () => {
+test('the service writes no request count to the database if the rate limit is 0, or if an MCP batch makes no additional calls', async () => {
   await countFurther(services(0, NO_DATABASE), 'prj_c', 5)
   await countFurther(services(3, NO_DATABASE), 'prj_c', 0)
   await countFailedSignIn(services(0, NO_DATABASE), '192.0.2.3')

@@ -137,7 +137,7 @@ for (const [name, [handler, body]] of Object.entries(WAYS)) {
   })
 }
 
-test('the paywall’s headers for a paid response override equal headers that the handler passes to writeHead', async () => {
+test('the paywall’s headers for a paid response override headers of the same name that the handler passes to writeHead', async () => {
   const own = { 'Cache-Control': 'public, max-age=60', 'payment-response': 'own', 'x-own': 'own' }
   const ways: ((response: express.Response) => void)[] = [
     (response) => response.writeHead(201, own),

@@ -143,7 +143,8 @@ test('if two equal paid requests run at the same time and the first fails, the p
     for (let n = 0; n < 50; n++) await requestKey(payment, [n])
     return refusal('insufficient_funds')
   }
-  // Either request may be the first one, because the keys of both requests are computed at the same time.
+  // Either of the two equal requests may be the first one, because their idempotency keys are computed at the same
+  // time.
   const outcomes = await Promise.all([ask(payment), ask(payment)])
   const waited = outcomes.findIndex((outcome) => 'status' in outcome && outcome.status === 503)
   expect(briefly(outcomes[1 - waited]!)).toEqual([402, 'insufficient_funds'])

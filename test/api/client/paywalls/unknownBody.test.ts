@@ -103,7 +103,7 @@ test('if several requests with long bodies arrive at once with the same payment,
   expect(shop.served).toBe(1)
 })
 
-test('long requests with payments that nobody can read never share an idempotency key', async () => {
+test('long requests with payments that cannot be decoded never share an idempotency key', async () => {
   const shop = open(() => new Response('later', { status: 503 }))
   for (const payment of ['a', 'b', 'b']) expect((await shop.ask(payment))[0]).not.toBe(200)
   expect(new Set(shop.service.keys()).size).toBe(3)

@@ -260,7 +260,7 @@ test('the approval page does not show the text of a file that is no calendar fil
   expect((await readAll(link)).text).not.toContain('VCALENDAR')
 })
 
-test('the approval page marks words that occur only in the text part or only in the HTML part', async () => {
+test('the approval page highlights words that occur only in the text part or only in the HTML part of a mail', async () => {
   const { link } = await held({
     subject: 'differs',
     text: 'Please pay 10 euro to Bob',

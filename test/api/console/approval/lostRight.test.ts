@@ -21,7 +21,7 @@ async function held() {
   return { agent, state, sha256: request.sha256, path: heldPath(agent, request.approvalId) }
 }
 
-test('an owner who becomes a viewer while the decision waits for the mail does not reject the mail', async () => {
+test('an owner who becomes a viewer while the rejection waits for a lock on the mail does not reject the mail', async () => {
   const { agent, path, state } = await held()
   const operator = await signIn(service)
   const owner = await signInAs(service, 'owner', [agent.project.id])
@@ -33,7 +33,7 @@ test('an owner who becomes a viewer while the decision waits for the mail does n
   expect([status, await state()]).toEqual([403, 'waiting'])
 })
 
-test('a platform key that is revoked while the decision waits for the mail does not approve the mail', async () => {
+test('a platform key that is revoked while the approval waits for a lock on the mail does not approve the mail', async () => {
   const { path, sha256, state } = await held()
   const operator = await signIn(service)
   const { keyId, rawKey } = (await operator.post('/organization/keys', { name: 'Leaked' })).body
