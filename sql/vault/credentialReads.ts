@@ -102,8 +102,8 @@ const READS = {
 } as const
 
 /**
- * Records that a request or a signature has used a credential. While another use updates the time, the function leaves
- * the update to that use.
+ * Records that a request or a signature has used a credential. If another use is updating the time of the last use, the
+ * function leaves the update to that use.
  */
 export async function recordUsed(db: Queryable, projectId: string, name: string): Promise<void> {
   await db.query({

@@ -32,7 +32,7 @@ const endpoint = {
 
 /**
  * Makes an agent's mail that waits for approval. Returns the mail with its approval request, and functions that read
- * its review and edit the mail.
+ * its approval page and edit the mail.
  */
 async function heldMail(content: object = {}) {
   const owner = await heldAgent(service)
@@ -147,7 +147,7 @@ describe('if a mail that waits for approval changes while a person reads or edit
   const over = { error: 'conflict', message: 'The request no longer waits' }
   const LOCK = 'for no key update of o'
 
-  test('an edit changes nothing if the mail was rejected or deleted, or if its approval request expired, before the edit took effect', async () => {
+  test('an edit of a mail changes nothing if, before the edit took effect, the mail was rejected or deleted, or its approval request expired', async () => {
     const rejected = await heldMail()
     const reject = () => service.platform.post(`${rejected.path}/reject`, {})
     expect(await changingBefore(LOCK, reject, rejected.edit)).toMatchObject({

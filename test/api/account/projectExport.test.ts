@@ -310,7 +310,7 @@ test('at most four exports run at the same time, two of them for one platform ke
 })
 
 /**
- * Streams pieces as an export of a new project, as fast as the reader takes them.
+ * Streams the given pieces as the export of a new project, as fast as the reader takes them.
  * @param options.signal aborts the export.
  */
 async function streamed(

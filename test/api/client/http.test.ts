@@ -153,7 +153,7 @@ test('if the client repeats a call that waits for a message, it does not get a m
   expect(last.get('after')).toBe(createdAt)
 })
 
-test('if two calls wait at once, the message that one of them returned hides no earlier message from the repetition of the other', async () => {
+test('if two calls wait for messages, and one of them returns a message, a repetition of the other still finds earlier messages', async () => {
   const startMs = Date.now()
   const date = () => ({ date: new Date().toUTCString(), 'retry-after': '0' })
   const gate = Promise.withResolvers<void>()

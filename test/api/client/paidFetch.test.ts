@@ -262,7 +262,7 @@ test('a body that is not text is returned as the bytes that the seller sent', as
   ])
 })
 
-test('a body in an unknown encoding is returned with the header that names the encoding', async () => {
+test('a seller’s response body in an unknown encoding is returned with the header that names the encoding', async () => {
   const headers = { 'content-encoding': 'zstd2', 'content-length': '3' }
   const omitted = { body: null, bodyOmitted: 'unknown-encoding', bodyBase64: 'AQID', headers }
   const response = await buying(answered(omitted)).buy()

@@ -217,7 +217,7 @@ describe.skipIf(!hasBrowser)('two people change different fields of the same con
     expect(await page.getByRole('button', { name: 'Change Weather' }).count()).toBe(1)
   })
 
-  test('if a person is renamed, the person keeps a project that the form is too long to show', async () => {
+  test('renaming a person keeps the person’s right to a project, even if the list in the form is too long to show this project', async () => {
     const agent = await till.service.newAgent()
     const headers = { 'x-purser-console': '1' }
     const people = `${till.service.url}/console/api/people`

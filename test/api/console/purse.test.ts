@@ -93,7 +93,7 @@ describe.skipIf(!hasBrowser)('an owner manages the purse of a project', () => {
     })
   }
 
-  test('an owner sees all payments that wait, also if they are more than one page', async () => {
+  test('an owner sees all payments that wait for approval, even if they fill more than one page', async () => {
     const buyer = await newBuyer(till)
     await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.005', maxTotal: '0.1' })
     const first = await buyer.pay(seller.url, { why: 'The first.' })

@@ -163,7 +163,7 @@ describe('an event reader continues after the last event that its caller has rec
     }
   })
 
-  test('the process keeps one million characters of the newest events, and reads older events from the database', async () => {
+  test('the process keeps one million characters of the newest events in memory, and reads older events from the database', async () => {
     const reads: string[] = []
     const deaf = await deafFeed((name) => reads.push(name))
     const lists = () => reads.filter((name) => name === 'list-events').length
@@ -252,7 +252,7 @@ describe('event readers of one project share their database reads', () => {
     expect(lists()).toBe(1)
     await add(projectId)
     // No notification arrives for the new event, so the other readers get it only because the opening of a new reader
-    // makes the feed read the database.
+    // makes the event feed read the database.
     await deaf.open(projectId, null)
     const got = await Promise.all(opened.map(({ reader }) => seqs(reader.next(soon()))))
     expect(got).toEqual([[2], [2], [2]])

@@ -18,8 +18,8 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 /**
- * Sends the parts one after another. The first part is sent at once, and each of the other parts once a response has
- * begun to arrive. @returns the responses
+ * Sends the parts of a raw HTTP byte stream one after another. The first part is sent at once, and each of the other
+ * parts once a response has begun to arrive. @returns the responses
  */
 async function responsesTo(...parts: string[]): Promise<string[]> {
   const socket = connect(service.api.port, '127.0.0.1')

@@ -101,13 +101,14 @@ test('if memory is needed, responses that were not read for three minutes are dr
   expect(late).toBeInstanceOf(ReadableStream)
 })
 
-test('if a request cannot get enough memory in any case, the service refuses it and drops no unread response of another request', async () => {
+test('if a request cannot get enough memory in any case, the service refuses the request and drops no unread response to another request', async () => {
   let nowMs = 0
   const answers = new HeldAnswers({ totalBytes: 8 * MB, nowMs: () => nowMs })
   const waiting = ((await answers.body('a', MB, read)) as ReadableStream<Uint8Array>).getReader()
   nowMs += 180_000
   await answers.body('b', 3 * MB, read)
-  // The project `b` already occupies more than half of the memory that is left for it, so it gets no more memory.
+  // The responses of the project `b` already occupy more than half of the memory that this project may use, so it gets
+  // no more memory.
   expect((await failure(answers.body('b', 4 * MB, read)))?.message).toMatch(/Too many large/)
   expect((await waiting.read()).value).toHaveLength(64 * 1024)
 })

@@ -153,7 +153,7 @@ test('filters find projects by name, address, enabled payments and creation time
   expect(await ids('order=oldest')).toEqual((await ids('order=newest')).toReversed())
 })
 
-test('filters find endpoints by URL, by verification verdict, and by whether they are paused', async () => {
+test('list filters find paid endpoints by URL, by verification verdict, and by whether they are paused', async () => {
   for (const path of ['tea', 'Rum', 'rum/old']) {
     await agent.put('/v0/sellers/endpoints', {
       urlPattern: `http://127.0.0.1:1/${path}`,

@@ -351,7 +351,7 @@ test('the paywall recognises a repeated paid request only if it knows the whole 
     })
     request.resume()
   }
-  /** Reads the body of the request, but does not keep the body. */
+  /** Reads the body of the request to its end, and discards it. */
   const drain: express.RequestHandler = (request, _response, next) => {
     request.on('end', () => next())
     request.resume()

@@ -36,7 +36,8 @@ function open(options: Partial<PaywallOptions> = {}) {
 }
 
 /**
- * Returns the sale from the paywall's decision. Throws an error if the paywall has not accepted the request as paid.
+ * Returns the accepted sale from the paywall's decision about a request. Throws an error if the paywall has not
+ * accepted the request as paid.
  */
 function saleOf(verdict: Verdict<string>) {
   if (verdict.kind !== 'paid') throw new Error(`the verdict is ${verdict.kind}`)

@@ -54,7 +54,8 @@ test('if a rate limit ends soon, a paid request waits until it ends, and then ge
 test('while 500 payments wait for the service, the next payment gets 503 at once and can be sent again', async () => {
   const held = Promise.withResolvers<void>()
   const { keys, ask } = open(async () => {
-    // A call above the limit must not wait, so the test ends the wait and fails at once.
+    // A call above the limit must not reach the service. If it does, all calls get their responses, so that the test
+    // fails at once.
     if (keys.length > PENDING_MAX) held.resolve()
     await held.promise
     return Response.json(grant())

@@ -51,7 +51,7 @@ test('if the paywall does not get the service’s response, the payer may repeat
   expect(new Set(shop.service.keys()).size).toBe(1)
 })
 
-test('if the service refuses the repetition of a lost call for now, the payer may repeat a request with a long body, and gets the content', async () => {
+test('if the service temporarily refuses to repeat a call with a lost response, the payer may repeat a request with a long body, and gets the content', async () => {
   const shop = open(() => new Response('ha'), 1)
   const payment = newPaymentHeader()
   let calls = 0

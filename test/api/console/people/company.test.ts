@@ -174,7 +174,7 @@ test('a forged response of the identity provider connects no account', async () 
   expect((await person.get('/company-account')).body).toEqual({ issuer: null })
 })
 
-test('a response of the identity provider for an unknown sign-in is a conflict, whatever characters its state contains', async () => {
+test('a sign-in response of the identity provider whose state is unknown gets status 409, whatever characters this state contains', async () => {
   await using other = await startTestService({ smtp: false, workers: false, env: provider.env })
   const client = consoleClient(other.url, `purser_browser=${'A'.repeat(43)}`)
   for (const state of ['x', '', '%00', 'csi_%00', `csi_${'0'.repeat(24)}`, '%ED%A0%80']) {

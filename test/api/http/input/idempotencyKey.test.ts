@@ -14,7 +14,7 @@ test('an idempotency key is absent, or has 1 to 255 visible ASCII characters', (
   }
 })
 
-test('the hash of a request does not depend on the order of its fields', () => {
+test('the request hash that is stored with an Idempotency-Key does not depend on the order of its fields', () => {
   const hash = requestHash({ a: 1, b: 2 })
   expect(requestHash({ b: 2, a: 1 })).toEqual(hash)
   expect(requestHash({ a: 1, b: 3 })).not.toEqual(hash)
