@@ -136,7 +136,7 @@ export type CredentialRead = {
    * version.
    */
   version?: number
-  /** Holds the detail for the audit entry about the read. */
+  /** Holds the detail for the audit entry about the read of a credential. */
   detail?: string
 }
 

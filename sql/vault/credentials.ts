@@ -128,7 +128,7 @@ async function narrowedContent(
 }
 
 /**
- * Tells whether API keys could not read the secret before a change, or cannot read it after the change. For such a
+ * Tells whether a secret is hidden from API keys either before a change of its credential or after it. For such a
  * secret, every new version counts as a rotation, because a comparison of the old and the new secret would reveal to a
  * caller whether a guess was right.
  */
@@ -209,7 +209,7 @@ const onlyBounds = ({ allowedHosts, allowedMethods, allowedPaths, placement }: B
 
 type NewVersion = {
   content: CredentialContent
-  /** Tells whether the change replaced the secret of the credential. */
+  /** Tells whether the change of a credential replaced its secret. */
   rotated: boolean
   action: string
   detail?: string

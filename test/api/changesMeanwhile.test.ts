@@ -193,7 +193,7 @@ describe('if a mail that waits for approval changes while a person reads or edit
     })
   })
 
-  test('the service shows no review of a mail if the mail’s bytes changed during the request, or if the bytes no longer exist', async () => {
+  test('the service shows no review of a held mail if the mail’s bytes changed during the request, or if the bytes no longer exist', async () => {
     const changed = await heldMail()
     expect((await changed.review()).status).toBe(200)
     const other = await heldMail()

@@ -1,4 +1,7 @@
-/** Tests the steps of docs/operating.md after a leak of an API key: each remainder of the thief’s work is found. */
+/**
+ * Tests the steps of docs/operating.md after a leak of an API key: the steps find everything that the thief has left
+ * behind.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startWebhookService } from '../../support/events/webhooks.ts'
 import { createClient, messagePath, type TestService } from '../../support/service.ts'

@@ -115,7 +115,7 @@ describe('an event reader can start without the id of a received event, and then
     other.close()
   })
 
-  test('if no event comes before its deadline, an event reader returns an empty list and can still read later events', async () => {
+  test('if no event comes before the deadline of a read, an event reader returns an empty list and can still read later events', async () => {
     const projectId = await projectWith(1)
     const { reader } = await feed.open(projectId, null)
     const deadlineMs = performance.now() + 30
@@ -211,7 +211,7 @@ describe('an event reader continues after the last event that its caller has rec
     expect(await open(projectId, known)).toEqual({ begin: known, missed: false })
   })
 
-  test('an event reader has missed nothing if its last received event is the newest, and has missed events if its last received event does not exist', async () => {
+  test('an event reader reports no missed events if its last received event is the newest, and reports missed events if this event does not exist', async () => {
     const projectId = await projectWith(2)
     const newest = after(2, minute(2))
     expect(await open(projectId, after(2))).toEqual({ begin: after(2), missed: false })
@@ -317,7 +317,7 @@ describe('event readers of one project share their database reads', () => {
     for (const { reader } of opened) expect(await seqs(nowOf(reader))).toEqual([1])
   })
 
-  test('the feed counts an event reader while it is open, and does not count a reader that failed to open', async () => {
+  test('the event feed of a process counts an event reader while it is open, and does not count a reader that failed to open', async () => {
     let isAway = false
     const deaf = await deafFeed(() => {
       if (isAway) throw new Error('the database is away')

@@ -54,7 +54,7 @@ const END = '0\r\n\r\n'
 const LENGTH = `Content-Length: ${HIDDEN.length}`
 const CHUNKED = 'Transfer-Encoding: chunked'
 
-test('the body of a request that the API refuses early is not read as a request', async () => {
+test('the body of a request that the API refuses early is not read as another request', async () => {
   const key = `Authorization: Bearer ${agent.key}`
   const path = '/v0/messages/send'
   const big = chunk('x'.repeat(9_000_000))

@@ -81,7 +81,7 @@ test('IPv6 clients in the same /64 network share one rate limit, and addresses t
   expect(await ask('2001:db8:1:2:ffff::1')).toBe(429)
   expect(await ask('2001:db8:1:3::1')).toBe(401)
   // The service trusts only the last address in X-Forwarded-For that does not belong to a trusted proxy, so a client
-  // cannot evade the limit by other addresses.
+  // cannot evade the rate limit by adding other addresses.
   for (let n = 0; n < 60; n++) await ask(`198.51.100.${n}, 192.0.2.77`)
   expect(await ask('198.51.100.200, 192.0.2.77')).toBe(429)
 })

@@ -1,5 +1,5 @@
 /**
- * Tests reads on a replica with a fake connection pool, which simulates errors that a test cannot cause on a real
+ * Tests reads on a replica with a fake connection pool. The pool simulates errors that a test cannot cause on a real
  * replica.
  */
 import { expect, test } from 'bun:test'

@@ -89,7 +89,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect(served).toBe(bodies.length)
     })
 
-    test('a paid response has no header by which a cache overrides Cache-Control', async () => {
+    test('a paid response has no header that a cache prefers to Cache-Control', async () => {
       const { ask } = open(() => new Response('ha', { headers: { ...CACHED, 'x-cache': 'MISS' } }))
       const paid = { 'x-payment': newPaymentHeader() }
       for (let n = 0; n < 2; n++) {

@@ -275,7 +275,7 @@ test('if the database fails during a decision by approval link, the page says so
   await untilStatus(agent, messageId, 'rejected')
 })
 
-test('an approval link decides nothing if its address loses the right while the service handles the form', async () => {
+test('an approval link decides nothing if its owner’s address loses the right to decide while the service handles the form', async () => {
   const agent = await noticed()
   const path = `/v0/platform/projects/${agent.project.id}`
   for (const decision of ['approve', 'reject']) {

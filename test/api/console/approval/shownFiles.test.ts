@@ -68,7 +68,7 @@ test.each([NAMED, 'a.txt', 'b.bin', 'c'])(
   },
 )
 
-test('the owner cannot approve a calendar file in an encoding that the page does not read', async () => {
+test('the owner cannot approve a calendar file in an encoding that the approval page cannot decode', async () => {
   const file = calendarFile({ lines: ['SUMMARY:+AFAAYQB5-'] })
   const latin = Buffer.from(calendarFile({ lines: ['SUMMARY:Büro'] }), 'latin1')
   const reason = 'the mail has a calendar file that is not in UTF-8'

@@ -1,4 +1,7 @@
-/** Tests that an operator who loses the role can no longer change the people, even by a request that already waits. */
+/**
+ * Tests that an operator who loses the role can no longer change the people, even by a request that already waits for a
+ * database lock.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { changingBefore } from '../../../support/database/beforeStatement.ts'

@@ -250,7 +250,7 @@ describe('a request body is refused if the database cannot store one of its stri
     for (const value of [null, 1, true, undefined, 'text', [], {}]) refuseUnstorable(value, '')
   })
 
-  test('the search for forbidden characters in a body accepts 100 nested lists or objects, and refuses more', async () => {
+  test('the search for forbidden characters in a body accepts 100 nested lists or objects, and refuses deeper nesting', async () => {
     const nested = (levels: number, open: string, close: string) =>
       JSON.parse(`${open.repeat(levels)}1${close.repeat(levels)}`)
     for (const [open, close] of [
@@ -306,7 +306,7 @@ describe('the service reads a body that arrives in chunks, and refuses a body th
     expect(await readJson(requestOf(late(Bun.sleep(60))), limit)).toEqual({ a: 1 })
   })
 
-  test('the reader passes the length of each chunk of a body to the function `hold`, and waits for the milliseconds that `hold` returns', async () => {
+  test('the reader of a request body passes the length of each chunk of a body to the function `hold`, and waits for the milliseconds that `hold` returns', async () => {
     const held: number[] = []
     const hold = (bytes: number) => {
       held.push(bytes)
@@ -318,7 +318,7 @@ describe('the service reads a body that arrives in chunks, and refuses a body th
     expect(performance.now() - startedMs).toBeGreaterThan(35)
   })
 
-  test('if the function `hold` throws an error at once or reports it later, the body is refused with this error', async () => {
+  test('if the function `hold`, which slows the reading of a body, throws an error at once or later, the body is refused with this error', async () => {
     const crowded = new ApiError(503, 'unavailable', 'The memory is needed')
     const told: [number, string, string] = [503, 'unavailable', 'The memory is needed']
     const throwing = () => {

@@ -57,7 +57,7 @@ test.each(REQUESTS)(
   async (...request) => {
     const [, path, query] = request
     const expected = ABSENT.test(path) ? 404 : 200
-    // A client may send only one of its parameters, so the test also sends each parameter alone.
+    // A reference client may send only one of its parameters, so the test also sends each parameter alone.
     const alone = Object.entries(query).map(([name, value]) => ({ [name]: value }))
     for (const sent of [query, ...alone]) {
       const { status, body } = await ask(path, sent)

@@ -64,7 +64,7 @@ test('the check for unknown fields skips a list that is too long, because the sc
   expect(Value.Check(SCHEMA, { to: tooLong.map(() => ({ address: 'a@x.test' })) })).toBe(false)
 })
 
-test('the error shows only 64 characters of a long field name', () => {
+test('the error about an unknown field shows only the first 64 characters of its name', () => {
   const refuse = () => refuseUnknownFields({ ['a'.repeat(5_000)]: 1 }, t.Object({}))
   expect(refuse).toThrow(/^The body must not hold "a{64}": /)
 })
