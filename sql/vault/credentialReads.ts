@@ -96,7 +96,7 @@ const READS = {
   'vault.get': readStatement('c.version', { needs: 'true', touches: true, reveals: true }),
   'vault.totp': readStatement('c.version', { needs: 'v.has_totp', touches: true, reveals: true }),
   'vault.version_get': readStatement('g.version', { needs: 'true', touches: false, reveals: true }),
-  // The callers of these reads may still refuse the request. They call `recordUsed` if they do not.
+  // The callers of these two reads may still refuse the request. If they accept it, they call `recordUsed`.
   'vault.use': readStatement('c.version', { needs: 'true', touches: false, reveals: false }),
   'vault.sign': readStatement('c.version', { needs: 'true', touches: false, reveals: false }),
 } as const

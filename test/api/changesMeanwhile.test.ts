@@ -1,5 +1,6 @@
 /**
- * Tests the responses to requests whose object changes or disappears between two SQL statements of the same request.
+ * Tests the responses to requests whose object (such as a mail or webhook) changes or disappears between two SQL
+ * statements of the same request.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../support/console/consoleSession.ts'

@@ -68,7 +68,7 @@ test('the audit log names the key that changed an endpoint, a webhook, an email 
   }
 })
 
-test('a change that fails inside the service is recorded as failed', async () => {
+test('the audit log records a change as failed if the service fails while it makes the change', async () => {
   const agent = await service.newAgent()
   const value = 'broken@example.com'
   await service.database.pool.query(

@@ -227,7 +227,7 @@ test('a mail without a Message-ID has the same id in the mbox export and in the 
   expect(mbox.match(/X-Purser-Message-ID/g)).toHaveLength(1)
 })
 
-test('if a client reads an export slowly, all rows still show the state of one single moment', async () => {
+test('if a client reads a project export slowly, all rows still show the state of one single moment', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   const reader = (await open(agent)).body!.getReader()
@@ -338,14 +338,14 @@ async function* fourPieces() {
   for (let n = 0; n < 4; n++) yield Buffer.alloc(64 * 1024)
 }
 
-test('if the client of an export reads too slowly, the service ends the export early and closes the database snapshot', async () => {
+test('if the client of a project export reads too slowly, the service ends the export early and closes the database snapshot', async () => {
   const limits = { slowMaxMs: 50 }
   expect(await streamed(fourPieces(), { limits })).toBe(4)
   const slow = streamed(fourPieces(), { limits, pauseMs: 100 })
   await expect(slow).rejects.toThrow('an export ended early')
 })
 
-test('an export that takes too long ends with an error', async () => {
+test('a project export that takes too long ends with an error', async () => {
   const late = streamed(fourPieces(), { limits: { limitMs: -1 } })
   await expect(late).rejects.toThrow('an export ended early')
 })

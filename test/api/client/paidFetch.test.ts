@@ -254,7 +254,7 @@ test('the client passes whole numbers as time limits of a call, because Node ref
   }
 })
 
-test('a body that is not text is returned as the bytes that the seller sent', async () => {
+test('a seller’s response body that is not text is returned as the bytes that the seller sent', async () => {
   const omitted = { body: null, bodyOmitted: 'not-text', bodyBase64: '/9j/4AAQ' }
   const response = await buying(answered(omitted)).buy()
   expect([...new Uint8Array(await response.arrayBuffer())]).toEqual([

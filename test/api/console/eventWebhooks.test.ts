@@ -214,7 +214,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks at the console'
       { url: 'https://hooks.example.com/old', events: ['message.bounced', 'payment.settled'] },
     ])
 
-    // The checkbox of the first event has the focus, so the test can change it with the keyboard.
+    // The checkbox of the first event type has the focus, so the test can change it with the keyboard.
     await page.keyboard.press('Space')
     await page.keyboard.press('Enter')
     await page.getByText('Saved').waitFor()

@@ -31,7 +31,7 @@ const inDialog = (page: Page, name: string) =>
   page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
 
 describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
-  test('an operator searches an inbox, sees the matches marked, and returns from a thread to the search results', async () => {
+  test('an operator searches an inbox, sees the highlighted matches, and returns from a thread to the search results', async () => {
     const agent = await service.newAgent()
     const markup = '<img src=x onerror=alert(1)>'
     await service.deliver({

@@ -242,7 +242,7 @@ describe('an event reader continues after the last event that its caller has rec
 })
 
 describe('event readers of one project share their database reads', () => {
-  test('all event readers of one project get a new event by one shared database read', async () => {
+  test('all event readers of one project get a new event by one database read, which they share', async () => {
     const reads: string[] = []
     const deaf = await deafFeed((name) => reads.push(name))
     const lists = () => reads.filter((name) => name === 'list-events').length
@@ -285,11 +285,12 @@ describe('event readers of one project share their database reads', () => {
     expect(performance.now() - startMs).toBeLessThan(4_000)
   })
 
-  test('a reader that finds all its earlier events deleted still gets an event that another reader fetches meanwhile', async () => {
+  test('an event reader whose earlier events were all deleted still gets an event that another reader fetches at the same time', async () => {
     let meanwhile = async () => {}
     let lists = 0
     const deaf = await deafFeed(undefined, async (name) => {
-      // The first list serves all readers of the project. The second list looks for the deleted events.
+      // The first query for a list of events serves all readers of the project. The second one looks for the deleted
+      // events.
       if (name === 'list-events' && ++lists === 2) await meanwhile()
     })
     const projectId = await projectWith(3)
@@ -339,7 +340,7 @@ describe('event readers of one project share their database reads', () => {
 })
 
 describe('an event reader ends when it is closed, or when its API key or database connection changes', () => {
-  test('if an event reader is closed while a caller waits, the wait returns no events', async () => {
+  test('if an event reader is closed while a caller waits, the caller gets no events', async () => {
     const { reader } = await feed.open(await projectWith(0), null)
     expect(reader.ended).toBe(false)
     const waiting = reader.next(soon())

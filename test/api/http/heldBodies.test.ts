@@ -10,7 +10,7 @@ import '../../support/long.ts'
 const MB = 1024 * 1024
 const crowded = expect.objectContaining({ status: 503, code: 'unavailable' })
 
-/** Returns the state of an HTTP request from a project and an IP address. */
+/** Returns the state that the API keeps for an HTTP request from the given project and IP address. */
 function requestOf(projectId: string, clientAddress: string): RequestState {
   const identity = { kind: 'project', keyId: `k${projectId}`, keyPrefix: '', scopes: [] } as const
   return {

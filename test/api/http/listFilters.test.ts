@@ -94,7 +94,7 @@ describe('the list of webhook deliveries can be filtered, and a filter also find
   })
 })
 
-test('a filter finds credentials by name and by type', async () => {
+test('a list filter finds credentials by name and by type', async () => {
   for (const [name, type] of [
     ['work/GitHub', 'LOGIN'],
     ['weather', 'API_KEY'],
@@ -113,7 +113,7 @@ test('a filter finds credentials by name and by type', async () => {
   expect(await names('q=%25')).toEqual(['100%'])
 })
 
-test('a filter finds audit log entries by a part of their text, and the list can be sorted in both directions', async () => {
+test('a list filter finds audit log entries by a part of their text, and the list can be sorted in both directions', async () => {
   const owner = await service.newAgent()
   for (const name of ['alpha', 'beta', 'alphabet']) await owner.get(`/v0/vault/${name}`)
   const subjects = async (query: string) =>
@@ -172,7 +172,7 @@ test('list filters find paid endpoints by URL, by verification verdict, and by w
   expect(await urls('verification=pending')).toHaveLength(3)
 })
 
-test('a filter finds messages by their delivery status, also within a search', async () => {
+test('a list filter finds messages by their delivery status, also within a search', async () => {
   const owner = await service.newAgent()
   for (const subject of ['one tea', 'two tea', 'three rum']) {
     await owner.post('/v0/messages/send', { to: ['a@b.example'], subject, text: 'x' })

@@ -45,7 +45,7 @@ test('if an operation has no parameters, the error for an unknown query paramete
   expect((await agent.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('the error shows only the start of a long parameter name, and a caller without an API key learns nothing about unknown parameters', async () => {
+test('the error about an unknown parameter shows only the start of its name, and a caller without an API key learns nothing about unknown parameters', async () => {
   const { status, body } = await agent.get(`/v0/messages?${'a'.repeat(5_000)}=1`)
   expect([status, body.message.length < 250]).toEqual([400, true])
   const response = await fetch(`${service.url}/v0/messages?label=unread`)

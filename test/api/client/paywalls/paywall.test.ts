@@ -191,7 +191,7 @@ test('a repeated paid request without a stored response is refused if the servic
   }
 })
 
-test('a payment that is redeemed for the first time is accepted, even if the seller’s clock is ahead of the service’s clock', async () => {
+test('a payment that the paywall presents to the service for the first time is accepted, even if the seller’s clock is ahead of the service’s clock', async () => {
   const { service, ask } = open()
   const grantedAt = new Date(Date.now() - 20 * 60_000).toISOString()
   service.answer = () =>

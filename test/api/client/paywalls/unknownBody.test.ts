@@ -27,7 +27,7 @@ function open(handler: (served: number) => Response | Promise<Response>, retries
 const LIMITED = { status: 429, headers: { 'retry-after': '30' } }
 const DUPLICATE = [402, 'duplicate_settlement']
 
-test('if the handler fails, the payer may repeat a request with a long body and the same payment until the paywall has sold a response', async () => {
+test('if the handler fails, the payer may repeat a request with a long body and the same payment until the paywall has sent a paid response', async () => {
   const shop = open((served) => new Response(`ha ${served}`, { status: served < 3 ? 503 : 200 }))
   const payment = newPaymentHeader()
   expect(await shop.ask(payment)).toEqual([503, 'ha 1'])

@@ -101,7 +101,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       }
     })
 
-    test('if the handler fails, the payer may repeat the request with the same payment until the paywall has sold a response', async () => {
+    test('if the handler fails, the payer may repeat the request with the same payment until the paywall has sent a paid response', async () => {
       let served = 0
       const { ask } = open(() => {
         served++
@@ -118,7 +118,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       expect(served).toBe(4)
     })
 
-    test('a paid response keeps the content type of its body, and so does the stored response', async () => {
+    test('a paid response keeps the content type of its body, and so does the stored response for repetitions', async () => {
       const file = join(mkdtempSync(join(tmpdir(), 'purser-paywall-')), 'page.html')
       await write(file, '<b>ha</b>')
       const form = new FormData()
@@ -138,7 +138,7 @@ for (const [name, sell] of Object.entries(SELLERS)) {
       }
     })
 
-    test('a stored response is complete, even if the handler’s stream holds strings or buffers', async () => {
+    test('a response that the paywall stores for repetitions is complete, even if the handler’s stream holds strings or buffers', async () => {
       const bytes = new TextEncoder().encode('shäs')
       const part = new DataView(bytes.buffer, 1, bytes.length - 2)
       for (const chunks of [['h', 'ä'], [new TextEncoder().encode('hä').buffer], [part]]) {

@@ -1,4 +1,7 @@
-/** Tests that nobody decides about a mail after the loss of the right, even by a request that already waits. */
+/**
+ * Tests that nobody decides about a mail after losing the right to decide, even by a request that already waits for a
+ * database lock.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { changingBefore } from '../../../support/database/beforeStatement.ts'

@@ -9,7 +9,7 @@ import { Glob } from 'bun'
 import { authorizationOf, register, startOAuthService } from '../../../support/oauth.ts'
 import type { TestService } from '../../../support/service.ts'
 
-/** Holds parameters that other sites and clients add to addresses. */
+/** Holds query parameters that other sites and clients add to the URLs of public pages. */
 const FOREIGN = 'utm_source=news&fbclid=1&nonce=abc&prompt=consent'
 
 let service: TestService

@@ -11,7 +11,8 @@ const MOST_REQUESTS = 60
 let service: TestService
 let owner: ConsoleClient
 beforeAll(async () => {
-  // A response of 1.8 MB counts as 63 ms of processing time, so one large read uses up the limit of its reader.
+  // A response of 1.8 MB counts as 63 ms of processing time, so one large read uses up its reader's time for large
+  // responses.
   const loopTime = new LoopTime(undefined, { burstMs: 50, perSecondMs: 1 })
   service = await startTestService({ smtp: false, workers: false, loopTime })
   owner = await signInAs(service, 'operator')
