@@ -41,7 +41,7 @@ beforeAll(async () => {
      select 'grant' || n, '${projectId}', 'c', 'App', 'a.example', '{mail:read}', 'r', 'test', ${time}, '${personId}'`,
     `oauth_codes (code_hash, grant_id, client_id, redirect_uri, challenge, expires_at)
      select n::text::bytea, 'grant' || n, 'c', 'https://a.example/', 'c', ${time}`,
-    // The tokens of the old grants are not old themselves, so they can be found only by their grants.
+    // The tokens of the old grants (OAuth consents) are not old themselves, so they can be found only by their grants.
     `oauth_tokens (token_hash, kind, grant_id, scopes, expires_at)
      select n::text::bytea, 'access', 'grant' || n, '{mail:read}', clock_timestamp() + interval '1 day'`,
   ]) {

@@ -375,7 +375,7 @@ test('two workers together remove the old rows, and each batch is limited and wa
   expect(await storedBytes(projectId)).toEqual({ counted: 0, stored: 0 })
 })
 
-test('a locked old row is removed only in the next batch', async () => {
+test('when old rows are removed, a locked row is removed only in the next batch', async () => {
   const projectId = await keeping('logs', 30)
   await pool.query(
     `insert into audit_log (project_id, action, actor, request_id, outcome)

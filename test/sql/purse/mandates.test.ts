@@ -166,7 +166,7 @@ describe('a change of a mandate (spending limit) replaces its terms and keeps it
     expect(await findMandate(pool, projectId, id)).toMatchObject({ name: 'Test', state: 'ended' })
   })
 
-  test('if a step in the same transaction fails, a mandate (spending limit) stays unchanged', async () => {
+  test('if a later step of its database transaction fails, a mandate (spending limit) stays unchanged', async () => {
     const projectId = await newProject(pool)
     const before = await given(projectId)
     const changing = changeMandate(pool, ownerOf(projectId), before.id, {

@@ -137,7 +137,7 @@ test('an edit with a wrong hash of the mail stores nothing, and an edit with the
   expect(kept).toEqual([held.projectId])
 })
 
-test('an edit of a mail that waits for approval changes nothing if the owner saw other bytes, or if another project requests the edit', async () => {
+test('an edit of a mail that waits for approval changes nothing if the owner saw other bytes than the stored ones, or if another project requests the edit', async () => {
   const [held, other] = [await hold({ text: 'Text' }), await hold()]
   const { hash } = await bytesOf(held)
   expect(await edit(held, Buffer.alloc(32), { text: 'New' })).toBe('changed')

@@ -70,7 +70,7 @@ describe('the service announces a mail that waits for approval only once, and on
     expect(await eventsOf(pool, other.projectId)).toEqual(['message.held'])
   })
 
-  test('a mail that no longer waits for approval is not announced', async () => {
+  test('if a mail no longer waits for approval, the project gets no event about its approval', async () => {
     const withdrawn = await hold()
     await cancelMail(pool, actorOf(withdrawn.projectId), withdrawn.subject)
     expect(await announceHeld(pool, withdrawn)).toBe(false)

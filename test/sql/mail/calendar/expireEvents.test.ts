@@ -36,7 +36,7 @@ const ago = (days: number) => {
   const local = new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 19)
   return { ...spanOf(local, local), attendees: [] }
 }
-/** Stores an event and places its instances. @returns the row number of the event. */
+/** Stores an event, and computes its instances in the calendar. @returns the row number of the event. */
 const placed = async (projectId: string, changes: EventColumns): Promise<string> => {
   const row = await newEvent(pool, projectId, changes)
   await placeInstances(pool, [row])
@@ -196,7 +196,7 @@ test('one call deletes or checks at most 250 calendar events of each kind, and o
   expect(await leftOf(other)).toHaveLength(300)
 })
 
-test('the calendar is full when it has enough coming events without a message', async () => {
+test('the calendar is full when it has the maximum number of coming events that belong to no stored message', async () => {
   const { row: message_row, projectId } = await newSent(pool)
   await placed(projectId, { invite: ago(1) })
   await placed(projectId, { message_row })

@@ -133,7 +133,7 @@ test('a complaint that a relay reports is recorded once for its sent copy, and d
   expect(complained.length).toBe(2)
 })
 
-test('if an unproven bounce has marked an address, a relay’s report with proof of its origin still suppresses the address', async () => {
+test('a bounce without proof of its origin does not suppress an address, but a relay’s later report with proof does', async () => {
   const sent = await handedOver()
   const unproven = { action: 'failed', status: '5.1.1', diagnostic: 'no' } as const
   await transaction(pool, (db) =>

@@ -153,7 +153,7 @@ test('a message or a thread accepts labels up to the maximum number', async () =
   expect(await labelsOf(projectId, 0)).toHaveLength(LABELS_MAX)
 })
 
-test('labels that are added concurrently are all kept', async () => {
+test('labels that concurrent requests add to a message are all kept', async () => {
   const projectId = await inbox(1)
   const { row, threadId } = (await findMessage(pool, projectId, '<m0@example.com>'))!
   const hold = 'select from messages where row = $1 for no key update'

@@ -177,7 +177,7 @@ describe('a job run claims several small attachments of one message together', (
     expect(idsOf(await takeMany(projectId, 9))).toEqual(['att_3'])
   })
 
-  test('an attachment that an earlier job run claimed without finishing it is claimed without other attachments', async () => {
+  test('an attachment that an earlier job run began to read but did not finish is the only attachment that the next job run takes', async () => {
     const projectId = await newProject(pool)
     const row = await withFiles(projectId, [1, 1, 1])
     await setTries(row, 'att_1', 1)

@@ -1,6 +1,6 @@
 /**
- * Tests in which batches a search reads the messages that may match. Each batch also has a time bound: in the search’s
- * order, no message of a later batch comes before this time.
+ * Tests how a search reads the messages that may match in batches. Each batch has a time bound: in the search’s order,
+ * no message of a later batch comes before this time.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { LEAF_TEXT_BYTES, leafPostings } from '../../../../shared/mail/search/postings.ts'

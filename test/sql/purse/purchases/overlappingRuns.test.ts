@@ -82,7 +82,7 @@ test('a payment is not sent again after its reserved amount is available again',
   expect(await startSend(pool, id, keyring)).toBeNull()
 })
 
-test('the service sends the event about a refused purchase only if the purchase was refused', async () => {
+test('the service records a webhook event about a refused purchase only if the purchase ended as refused', async () => {
   const events = async (id: string) => {
     const { rows } = await pool.query(
       `select data ->> 'reason' as reason from events where type = 'purse.refused' and data ->> 'purchaseId' = $1`,

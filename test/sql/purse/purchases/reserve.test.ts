@@ -127,7 +127,7 @@ test('a purse (wallet) whose cancellations and transfers have used up the daily 
   expect(await reserved(null)).toEqual(['signed'])
 })
 
-test('if purchases are decided together, the service notices a new payee or a raised price of each', async () => {
+test('if purchases are decided together, the owner is still asked about each new payee and each raised price', async () => {
   const purse = await newPurse()
   const group = [
     await purse.wanted(1_000n),

@@ -130,7 +130,7 @@ describe('a PUT creates an endpoint, or changes the project’s endpoint with th
     await expect(put(projectId, { path: 'b' })).rejects.toBeInstanceOf(TooManyEndpointsError)
   })
 
-  test('a PUT with a webhook secret but without a webhook stores nothing', async () => {
+  test('a PUT of an endpoint with a webhook secret but without a webhook stores nothing', async () => {
     const projectId = await newProject(pool)
     const refused = put(projectId, { webhookSecret: 'a-secret-of-my-own' })
     await expect(refused).rejects.toBeInstanceOf(SecretWithoutWebhookError)

@@ -109,7 +109,7 @@ test('the daily count of claimed (reserved) payments begins at zero on the next 
   expect(await claim(limitsOf(2), 3)).toBe(2)
 })
 
-test('the daily limit of a project replaces the general limit of the service', async () => {
+test('a project’s own daily limit of payments or gas replaces the general limit of the service', async () => {
   await own('daily_settlements', 1)
   expect(await claim(limitsOf(5), 2)).toBe(1)
   expect(await isUsedUp(NO_SETTLEMENT_LIMITS)).toBe(true)

@@ -286,7 +286,7 @@ describe('a payment is postponed only while it is verified and not yet settled',
       })),
     )
 
-  test('a postponement changes only verified payments that are not yet settled', async () => {
+  test('the postponement of payments changes only verified payments that are not yet settled', async () => {
     const { id } = await newSettled(pool)
     const waiting = await newPayment(pool)
     await postpone([id, waiting])

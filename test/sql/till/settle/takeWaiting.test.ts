@@ -176,7 +176,7 @@ describe('if more payments wait than one query reads, a settler reads them with 
   })
 })
 
-describe('a marked payer’s payments get separate transactions for a day', () => {
+describe('the payments of a payer in the table lone_payers get separate transactions for a day', () => {
   const lone = (id: string, chain: number, until: string) =>
     pool.query(
       `insert into lone_payers (chain_id, payer, until)

@@ -106,7 +106,7 @@ describe('after a wallet’s payment reverted, wallets with the same contract co
     expect(await isSuspended(PAYER, null)).toBe(true)
   })
 
-  test('only the reverting wallet must wait if wallets at two addresses have already paid with the same contract code', async () => {
+  test('if wallets at two addresses have already paid with the same contract code, a reverted payment suspends only its own wallet', async () => {
     await suspended((await open(PAYER)).id, PAYER)
     await paid(STRANGER)
     await paid(STRANGER)

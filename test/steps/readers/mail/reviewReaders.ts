@@ -22,7 +22,7 @@ const HIDING = {
 }
 /** Holds the pieces of a subject that a notice leaves out or changes. */
 const SUBJECT = { tokens: ['http://', 'www.', '.', 'a', '(', '"', ' ', '\n', '\u200b', '。', '😀'] }
-/** Holds the pieces of header fields whose words the review decodes. */
+/** Holds pieces of the mail header fields whose encoded words the approval page decodes. */
 const FIELDS = {
   tokens: [
     ...['To: ', 'Subject: ', '\r\n', '\r\n ', ', ', '=?utf-8?Q?a?= ', '=?utf-8?B?', '?=', ' '],
