@@ -322,7 +322,7 @@ test('if an owner raises the retention days during a removal, the running remova
   for (const name of RETENTION_NAMES) await keeping(name, 365, projectId)
   for (const one of due) expect([one.name, await removeExpired(pool, one)]).toEqual([one.name, 0])
   const mail = due.find(({ name }) => name === 'mail')!
-  // If the number of days is null, the rows stay for ever.
+  // If the number of days in a retention setting is null, the rows stay for ever.
   await pool.query('update project_retention set mail_days = null where project_id = $1', [
     projectId,
   ])

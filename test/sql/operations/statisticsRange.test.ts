@@ -30,7 +30,7 @@ test('the statistics of each whole hour are summed once, even if several process
   const { pool } = database
   await Promise.all([recordHours(pool), recordHours(pool)])
   const first = await hours()
-  // The current and the previous hour have no totals yet, because their minutes may still get counts.
+  // The current and the previous hour have no hourly totals yet, because their minutes may still get counts.
   expect(first.length).toBeGreaterThanOrEqual(43)
   for (const hour of first.slice(1)) {
     expect(hour).toMatchObject({ mail_in: 60, mail_out: 120, paid_atomic: '600', webhooks_ok: 180 })

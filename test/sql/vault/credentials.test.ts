@@ -175,7 +175,7 @@ describe('an agent with an API key can narrow, but not widen, the limits that th
     ])
   })
 
-  test('if the owner left a limit of a credential absent, an API key keeps it absent, even if the new type has another default', async () => {
+  test('if the owner set no value for a limit of a credential, an API key leaves it without a value, even if the new type has another default', async () => {
     await asOwner({ ...ONE, allowedMethods: ['GET'] })
     expect(
       await stored(asAgent({ type: 'LOGIN', metadata: { uri: 'https://two.example' } })),

@@ -35,7 +35,10 @@ export type RunOptions = {
   attempt?: number | undefined
   /** Holds a function that the test runs while the delivery attempt waits for permission to send. */
   meanwhile?: (() => Promise<unknown>) | undefined
-  /** Holds the milliseconds after which the delivery attempt may try again, if it gets no permission to send now. */
+  /**
+   * Holds the milliseconds after which the delivery attempt may try again, if the receiver already has too many
+   * attempts in progress.
+   */
   returnInMs?: number
   allowPrivate?: boolean
 }

@@ -58,7 +58,7 @@ const addressesOf = async (approvalId: string) => (await findNotice(pool, approv
 const actorOf = (projectId: string) => ({ projectId, keyPrefix: 'agent', requestId: 'r' })
 
 describe('the service announces a mail that waits for approval only once, and only while it waits', () => {
-  test('a mail that waits for approval is announced to the project once, and its expiry is scheduled', async () => {
+  test('the project gets one event about a mail that waits for approval, and the expiry of the approval request is scheduled', async () => {
     const [approval, other] = [await hold(), await hold()]
     expect([await announceHeld(pool, approval), await announceHeld(pool, approval)]).toEqual([
       true,

@@ -423,7 +423,7 @@ describe('the answer of an attendee counts only if the attendee is authenticated
     expect(await send(invite(OWN))).toBe('new')
     expect(await events()).toMatchObject([{ is_own: true, answer: 'accepted' }])
     expect(await take(reply({ comment: 'Yes' }), FROM)).toBe('answered')
-    // Two answers of one second have the same DTSTAMP.
+    // Two answers to an invitation in the same second have the same DTSTAMP.
     expect(await take(reply({ attendees: guest('tentative') }), FROM)).toBe('answered')
     expect(await answers()).toMatchObject([{ state: 'tentative' }])
     const earlier = '2030-12-31T23:59:59.000Z'

@@ -59,7 +59,7 @@ test('at most 2,000 mail reports (DMARC or TLS) are stored in a day', async () =
   expect(await store({ reportId: 'id-2' })).toBe('stored')
 })
 
-test('a sender that floods the service with authenticated reports leaves half of the day to other senders', async () => {
+test('a sender that floods the service with authenticated reports leaves half of the day’s number of reports to other senders', async () => {
   const flood = Array.from({ length: 2_050 }, (_, n) => `flood-${n}`)
   const outcomes: string[] = []
   for (const reportId of flood) outcomes.push(await store({ reporter: 'flood.example', reportId }))

@@ -170,7 +170,7 @@ describe('a job run claims several small attachments of one message together', (
     expect(await takeMany(projectId, 9)).toEqual([])
   })
 
-  test('if a job run claims several attachments together, at most the first of them may be large', async () => {
+  test('if a job run claims several attachments to read together, at most the first of them may be large', async () => {
     const projectId = await newProject(pool)
     await withFiles(projectId, [SMALL + 1, SMALL, SMALL + 1])
     expect(idsOf(await takeMany(projectId, 9))).toEqual(['att_1', 'att_2'])
@@ -210,7 +210,7 @@ describe('a job run claims several small attachments of one message together', (
   })
 })
 
-describe('the next attachment of a project is read as soon as it is due and within the daily limits', () => {
+describe('the next attachment of a project is read as soon as it is due and the daily limits allow it', () => {
   const at = async (projectId: string, limits = UNLIMITED as Parameters<typeof nextTextAt>[2]) =>
     (await nextTextAt(pool, projectId, limits))?.getTime()
   const read = (projectId: string, { bytes = 0, cpuMs = 0, days = 0 }) =>
@@ -295,7 +295,7 @@ describe('the next attachment of a project is read as soon as it is due and with
   })
 })
 
-test('a project with waiting attachments but without a job gets one job', async () => {
+test('a project whose attachments wait to be read without a job gets one job', async () => {
   await pool.query('delete from attachment_texts')
   await dropJobs(pool)
   const ids: string[] = []

@@ -104,7 +104,7 @@ describe('a search reads the pending messages, which are in no segment of the se
     },
   )
 
-  test('if the last batch of messages outside of the index is full, no later message comes before the time of its last message', async () => {
+  test('if the last batch of messages outside of the search index is full, no later message comes before the time of its last message', async () => {
     const projectId = newId()
     await store(projectId, Array<{ time: number }>(256).fill({ time: 7 }))
     const batches = await batchesOf(pendingCandidates, projectId)

@@ -165,7 +165,7 @@ test('each search result must match every search query', async () => {
   expect(await find('hundredth', 'seldom OR hundredth')).toEqual([0, 100, 200])
 })
 
-test('findFirstReceived returns the oldest received message that contains the word', async () => {
+test('findFirstReceived returns the oldest received message that contains the given word', async () => {
   const projectId = await fill(300)
   const first = async (queries: string[], after = new Date(0), labels: string[] = []) => {
     const search = { projectId, labels, after, queries: queries.map(parseSearch) }

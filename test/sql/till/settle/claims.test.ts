@@ -168,7 +168,7 @@ describe('a settled payment grants access (lets the seller serve the resource) o
     for (const other of others) expect(await other()).toBeNull()
   })
 
-  test('a response that grants access to the paid resource is stored under a key that no other call has reserved, and under no key of another call', async () => {
+  test('a response that grants access to the paid resource is stored under an Idempotency-Key that no other call has reserved, and never under the key of another call', async () => {
     const [{ id }, { id: other }] = [
       await newSettled(pool, { projectId }),
       await newSettled(pool, { projectId }),

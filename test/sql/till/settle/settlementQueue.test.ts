@@ -46,7 +46,7 @@ test('an old verified payment without a job and without a transaction counts as 
   expect(await isIdle(await newPayment(pool))).toBe(false)
 })
 
-test('a settled payment does not count as idle, so its settlement is not queued again', async () => {
+test('a settled payment does not count as idle (without a settlement job), so its settlement is not queued again', async () => {
   const { id } = await newSettled(pool)
   await pool.query(`update payments set created_at = created_at - interval '2 minutes'`)
   expect(await isIdle(id)).toBe(false)

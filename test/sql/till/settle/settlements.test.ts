@@ -230,7 +230,7 @@ describe('if a block contains a transaction, the other transactions with the sam
   })
 })
 
-describe('if a transaction is lost (reverted or displaced), its payment is queued again', () => {
+describe('if a transaction is lost (reverted or displaced), its payment is queued for settlement again', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
   test('a recorded loss of a transaction (reverted or displaced) makes the transaction void, counts once, and queues the payment again', async () => {

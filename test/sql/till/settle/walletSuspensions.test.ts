@@ -152,7 +152,7 @@ test('a wallet’s contract code counts as untested until a payment of such a wa
   expect(await find(OTHER_CHAIN_ID)).toEqual([true, false, true])
 })
 
-test('a payment that was settled by another transaction does not show that the wallet’s contract code works', async () => {
+test('if another transaction settled a payment, the payment does not prove that the contract code of the payer’s wallet works', async () => {
   const { id } = await open(PAYER)
   await settle(pool, id, newHash())
   expect((await findUnprovenUnderWay(pool, chainId, [code])).unproven.has(code)).toBe(true)
