@@ -42,7 +42,7 @@ export const OPERATIONS = {
 ${routes.join('\n')}
 } as const
 
-/** The operations that answer a repeated Idempotency-Key with the first answer. */
+/** Lists the operations that answer a repeated Idempotency-Key with the first answer. */
 export const KEYED: ReadonlySet<string> = new Set([
 ${keyed.join('\n')}
 ])

@@ -333,8 +333,8 @@ describe('the used amounts of a mandate (spending limit) are counted per hour, d
     await reserved(row, `${start('month')} - interval '1 hour'`, 1_000)
     const mandate = { row, reservedAtomic: 50n, releasedAtomic: 8n } as Mandate
     const { now, used } = await readUsed(pool, [mandate])
-    // In the first hour of a day and on the first day of a month, the periods of two totals begin at the same time, so
-    // both totals contain the same payment.
+    // In the first hour of a day and on the first day of a month, the periods of two totals of a mandate (such as hour
+    // and day) begin at the same time, so both totals contain the same payment.
     const isFirst = { hour: now.getUTCHours() === 0, day: now.getUTCDate() === 1 }
     const day = 11n + (isFirst.day ? 100n : 0n)
     const hour = isFirst.hour ? day : 1n

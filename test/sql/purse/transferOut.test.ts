@@ -73,7 +73,7 @@ describe('an owner can withdraw all money of a purse (wallet) that is not reserv
 describe('a worker claims each signed transfer once, and again after a pause', () => {
   beforeEach(knowChain)
 
-  test('a worker claims a transfer with its signature, and again only after 30 seconds', async () => {
+  test('a worker claims a signed transfer out of the purse (wallet), and again only after 30 seconds', async () => {
     const { id } = await newSweep()
     const stored = await row(pool, 'purchases', id)
     expect(await take()).toEqual([
@@ -112,7 +112,7 @@ describe('a worker claims each signed transfer once, and again after a pause', (
     }
   })
 
-  test('a worker claims a transfer only if it is open, valid, not cancelled and on the same chain', async () => {
+  test('a worker claims a transfer out of the purse (wallet) only if it is open, valid, not cancelled and on the same chain', async () => {
     const { id } = await newSweep()
     for (const change of [
       `money = 'spent'`,
@@ -131,7 +131,7 @@ describe('a worker claims each signed transfer once, and again after a pause', (
     expect(await take()).toHaveLength(1)
   })
 
-  test('a worker claims a transfer that was never sent before a transfer that was sent long ago', async () => {
+  test('a worker claims a purse (wallet) transfer that was never sent before a transfer that was sent long ago', async () => {
     const [sent, fresh] = [(await newSweep()).id, (await newSweep()).id]
     await pool.query(
       `update purchases set transfer_sent_at = clock_timestamp() - interval '1 hour' where id = $1`,

@@ -2,8 +2,9 @@
 import type { Grammar } from './shapes.ts'
 
 /**
- * Parses the text form of a grammar, which lists the tokens for test texts. The character ¦ separates the tokens. In a
- * nest (an opening text with its closing text), the character … stands between the two texts.
+ * Parses the text form of a grammar. The grammar lists the tokens from which test texts are made. The character ¦
+ * separates the tokens. In a nest (an opening text with its closing text), the character … stands between the two
+ * texts.
  */
 const grammar = (tokens: readonly string[], nests: string): Grammar => ({
   tokens: tokens.join('¦').split('¦'),

@@ -50,7 +50,10 @@ class Matcher {
    * position moves by one character at a time.
    */
   readonly #stack: number[] = []
-  /** Holds each changed register, and after it the old value of the register. */
+  /**
+   * Holds the number of each changed register of the regular expression matcher, followed by the old value of this
+   * register.
+   */
   readonly #trail: number[] = []
 
   constructor(program: Program, text: string, stepsMax: number) {

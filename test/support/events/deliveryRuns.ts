@@ -33,7 +33,7 @@ export async function newEndpointDelivery(
 export type RunOptions = {
   /** Holds the number of the delivery attempt that the job names. */
   attempt?: number | undefined
-  /** Holds a function that the test runs while the delivery attempt waits for permission to send. */
+  /** Holds a function that the test runs while the delivery attempt waits until it may send. */
   meanwhile?: (() => Promise<unknown>) | undefined
   /**
    * Holds the milliseconds after which the delivery attempt may try again, if the receiver already has too many

@@ -126,7 +126,7 @@ describe('if two attempts to send a mail overlap, only the newer attempt decides
   })
 })
 
-describe('the result for some recipients of an attempt is recorded before the attempt ends', () => {
+describe('the result of a sending attempt for some of its recipients is recorded before the attempt ends', () => {
   test('recording the result for some recipients of an attempt changes only these recipients, and the attempt continues', async () => {
     const to = ['a@one.example', 'b@two.example', 'c@three.example']
     const sent = await newSent(pool, { to })
@@ -175,7 +175,7 @@ describe('the result for some recipients of an attempt is recorded before the at
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('the record of a sending attempt neither undoes an earlier bounce nor records a second event', async () => {
+  test('the record of a sending attempt neither undoes an earlier bounce nor sends a second webhook event', async () => {
     const sent = await newSent(pool)
     const mail = await begin(pool, sent)
     await pool.query(

@@ -319,7 +319,7 @@ describe('a project can send to as many recipients a day as its send quota allow
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('if two batches contain the same projects in opposite orders, both count against the send quotas', async () => {
+  test('if two batches of mails contain mails of the same projects in opposite orders, both count against the send quotas', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await newProject(pool))
     await accept(

@@ -111,7 +111,7 @@ describe('a search reads the pending messages, which are in no segment of the se
     expect(batches.map(({ rows, bound }) => [rows.length, bound])).toEqual([[256, 7]])
   })
 
-  test('messages with long texts outside of the index come in smaller batches, and no later message comes before the last message of a batch', async () => {
+  test('messages with long texts outside of the search index come in smaller batches, and no later message comes before the last message of a batch', async () => {
     const projectId = newId()
     const half = LEAF_TEXT_BYTES / 2
     await store(
@@ -243,7 +243,7 @@ describe('a search reads only those messages of index segments that may match', 
     expect(sizes).toEqual([0, 1, 1, 2, 4, 8, 8])
   })
 
-  test('messages in leaves outside of the search’s time range do not count for the size of a batch', async () => {
+  test('messages in index leaves (groups of messages) outside of the search’s time range do not count for the size of a batch', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11] },

@@ -54,7 +54,7 @@ test.each<[name: string, end: PurchaseEnd, withOffer: boolean]>([
   },
 )
 
-test('a run that assumes that the payment is signed cannot end a purchase whose payment is not signed', async () => {
+test('a job run that assumes that the payment is signed cannot end a purchase whose payment is not signed', async () => {
   const { end, read } = await purchase({ isSigned: false })
   const before = await read()
   await end('signed', { state: 'unknown', reason: 'expired' })

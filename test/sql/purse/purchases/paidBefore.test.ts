@@ -77,7 +77,7 @@ describe('a purse (wallet) knows a host or payee only after it has paid there', 
     expect([after.hostIsKnown(PLACE), after.payeeIsKnown(PLACE)]).toEqual([false, false])
   })
 
-  test('a seller that stated a price but was not paid does not count as known', async () => {
+  test('a seller that stated a price but was not paid does not count as a known seller of the purse (wallet)', async () => {
     const purse = await newPurse(pool, keyring)
     await purse.wanted(1_000n)
     const before = await readPaidBefore(pool, purse.projectId, [PLACE])

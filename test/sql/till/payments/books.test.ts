@@ -9,8 +9,8 @@ const FROM = new Date('2026-01-05T00:00:00.000Z')
 const TO = new Date('2026-01-06T00:00:00.000Z')
 const at = (base: Date, ms: number) => new Date(base.getTime() + ms)
 /**
- * Lists four times: a time before the period, the first and the last time in the period, and the time at which the
- * period ends.
+ * Lists four times for a period of the account book: a time before the period, the first and the last time in the
+ * period, and the time at which the period ends.
  */
 const TIMES = [at(FROM, -1), FROM, at(TO, -1), TO] as const
 

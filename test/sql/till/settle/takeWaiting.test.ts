@@ -231,7 +231,7 @@ describe('the payments of a payer in the table lone_payers get separate transact
     expect(await until()).toEqual([])
   })
 
-  test('two processes that mark the same payments in opposite orders do not block each other', async () => {
+  test('two processes that mark the same payments for separate transactions in opposite orders do not block each other', async () => {
     const ids: string[] = []
     for (let n = 0; n < 4; n++) ids.push(await waiting())
     const hold = 'select from payments where id = any ($1) for update'

@@ -16,7 +16,10 @@ import type { Reader } from '../reader.ts'
 import { pieces } from '../readerOf.ts'
 import { mailReader, TYPED_MAX } from './mailReader.ts'
 
-/** Holds characters that hide words from a reviewer, and also the characters that the review shows in their place. */
+/**
+ * Holds characters that hide words from a reviewer, and also the characters that the approval page shows in their
+ * place.
+ */
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
 }
