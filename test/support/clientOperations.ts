@@ -13,7 +13,7 @@ const LEFT_OUT: readonly [RegExp, string][] = [
   [/^\/(?!v0\/)/, 'health, documentation and keys: no JSON API behind a key'],
 ]
 
-/** Returns the text of the generated module. */
+/** Returns the text of the generated module api/client/operations.ts. */
 export function clientOperations(document: OpenApiDocument): string {
   const operations = Object.entries(document.paths)
     .filter(([path]) => !LEFT_OUT.some(([pattern]) => pattern.test(path)))
@@ -47,7 +47,7 @@ export const KEYED: ReadonlySet<string> = new Set([
 ${keyed.join('\n')}
 ])
 
-/** The input and the result of each operation. */
+/** Describes the input and the result of each API operation. */
 export type Operations = {
 ${types.join('\n')}
 }

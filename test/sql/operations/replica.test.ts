@@ -42,7 +42,7 @@ test('after a restore from pg_dump, a WAL position of the former server keeps no
     const [found] = await authenticateAll(pool, [{ key, budget: '' }], { needsWritten: true })
     return found!.writtenTo
   }
-  // pg_dump copies the position, but the restored server counts its positions anew.
+  // pg_dump copies the WAL position, but the restored server counts its positions anew.
   await pool.query(`insert into project_writes (project_id, lsn) values ($1, 'FFFFFFF/0')`, [
     project.id,
   ])

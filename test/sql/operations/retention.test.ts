@@ -267,7 +267,7 @@ test('a payment on a former chain of the service loses its details after its ret
   await pool.query('delete from chain_status')
 })
 
-test('a row whose age is exactly the limit stays, and a row that is a millisecond older is removed', async () => {
+test('a row whose age is exactly the retention time stays, and a row that is a millisecond older is removed', async () => {
   const projectId = await newProject(pool)
   for (const name of RETENTION_NAMES) await keeping(name, 30, projectId)
   await pool.query('delete from audit_log where project_id = $1', [projectId])

@@ -1,4 +1,4 @@
-/** Tests counts over a day, a week and a month, which come from stored minutes and from the totals of hours. */
+/** Tests the mail counts of a day, a week and a month, which come from stored minutes and from the totals of hours. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createPool } from '../../../sql/db.ts'

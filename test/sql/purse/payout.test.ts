@@ -162,7 +162,7 @@ describe('a signed payout is still sent until it is on the chain, unless the own
     expect(await sent()).toEqual([[], 1])
   })
 
-  test('a signed payout is still sent to the old address after the owner names another address or another maximum', async () => {
+  test('a signed payout is still sent to the old address after the owner sets another payout address or another maximum balance', async () => {
     const projectId = await full(LEAST)
     await payOut(pool, keyring, { projectId, deniedPayees: NONE, dailyGas: null })
     await set(projectId, { payoutAddress: OTHER, maxAtomic: BALANCE, lowAtomic: null })

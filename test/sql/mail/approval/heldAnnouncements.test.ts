@@ -78,7 +78,7 @@ describe('the service announces a mail that waits for approval only once, and on
     expect(await eventsOf(pool, withdrawn.projectId)).toEqual([])
   })
 
-  test('a mail is not announced if its approval request is already decided', async () => {
+  test('if the approval request of a mail is already decided, the project gets no event about it', async () => {
     const approval = await hold()
     await pool.query(`update approvals set state = 'rejected' where id = $1`, [approval.id])
     await announceHeld(pool, approval)

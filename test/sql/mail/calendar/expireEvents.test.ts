@@ -31,7 +31,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Returns the part of an invitation that states times, so many days before now. */
+/** Returns the times of an invitation whose event was the given number of days ago. */
 const ago = (days: number) => {
   const local = new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 19)
   return { ...spanOf(local, local), attendees: [] }

@@ -84,7 +84,7 @@ test('a bounce changes only the state of the message and recipient that it names
   }
 })
 
-test('a bounce without proof of its origin marks the recipient without suppressing the address; a bounce with proof affects only its own recipient', async () => {
+test('a bounce without proof of its origin marks the recipient as bounced without suppressing the address; a bounce with proof affects only its own recipient', async () => {
   const to = ['ada@example.com', 'bob@example.com']
   const sent = await handedOver({ to })
   await record(sent.projectId, bounceOf([sent.messageId]))
@@ -174,7 +174,7 @@ test('if a bounce has no diagnostic text, its status code is used as the descrip
   }
 })
 
-test('a bounce about an unknown address marks the only recipient of the message, but does not suppress the address', async () => {
+test('a bounce about an unknown address marks the only recipient of the message as bounced, but does not suppress the address', async () => {
   const [one, two] = [await handedOver(), await handedOver({ to: ['a@b.example', 'c@d.example'] })]
   const forwarded = { addresses: ['hidden@example.com'] }
   await record(one.projectId, bounceOf([one.messageId], forwarded))

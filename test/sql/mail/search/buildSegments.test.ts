@@ -330,7 +330,7 @@ describe('the weekly check of the search index removes the words of deleted mess
     expect(await ids()).toEqual(before)
   })
 
-  test('the weekly check takes the segment of its project that was not checked for the longest time', async () => {
+  test('the weekly check of the search index takes the segment of a project that was not checked for the longest time', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, [{ words: ['a'] }, { words: ['b'] }])
     await store(neighbour, [{}])

@@ -159,7 +159,7 @@ describe('a search reads only those messages of index segments that may match', 
   const rowsIn = async (...given: Parameters<typeof wanted>) =>
     (await found(...given)).flatMap(({ rows }) => rows)
 
-  test('a search of index segments begins with an empty batch, which tells before which time no message of these segments comes', async () => {
+  test('a search of index segments begins with an empty batch, which only states the time bound of all messages in these segments', async () => {
     const projectId = newId()
     await segment(projectId, [{ leaf: 1, rows: [11, 12], since: 3, until: 5 }])
     await segment(projectId, [{ leaf: 2, rows: [21], since: 2, until: 4 }])

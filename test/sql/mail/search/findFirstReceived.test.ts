@@ -24,7 +24,7 @@ type Given = {
   second: number
   subject?: string
   labels?: string[]
-  /** Lists the types of content that the message has, such as a one-time code. */
+  /** Lists the types of content that the stored message has, such as a one-time code. */
   has?: readonly Kind[]
   isSent?: boolean
 }

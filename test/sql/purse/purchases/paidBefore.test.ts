@@ -61,7 +61,7 @@ describe('a purse (wallet) knows a host or payee only after it has paid there', 
     expect(places.map(before.payeeIsKnown)).toEqual([true, false, false, true])
   })
 
-  test('a payment that no seller has collected does not make its host and payee known, and does not count for the base price', async () => {
+  test('a payment that no seller has collected does not make its host and payee known to the purse (wallet), and does not count for the base price', async () => {
     const purse = await newPurse(pool, keyring)
     const [taken, cancelled] = [await purse.wanted(1_000n), await purse.wanted(2_000n, OTHER_PAYEE)]
     const approved = 'update purchases set approved_hash = $2 where id = $1'

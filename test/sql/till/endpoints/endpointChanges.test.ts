@@ -92,7 +92,7 @@ describe('a PUT creates an endpoint, or changes the project’s endpoint with th
     expect(await checks(made.endpoint.id)).toBe(1)
   })
 
-  test('a PUT of a known resource changes the given fields and keeps the other fields', async () => {
+  test('a PUT of the URL of an existing endpoint changes the given fields and keeps the other fields', async () => {
     const { projectId, id } = await newEndpoint({ description: 'Tides', webhookUrl: HOOK })
     await dropJobs(pool)
     const again = await put(projectId, { priceAtomic: 5n, network: 'base' })
@@ -103,7 +103,7 @@ describe('a PUT creates an endpoint, or changes the project’s endpoint with th
     expect(await checks(id)).toBe(1)
   })
 
-  test('a PUT of a resource that another project also has creates a separate endpoint', async () => {
+  test('a PUT of a URL that is also an endpoint of another project creates a separate endpoint', async () => {
     const other = await newEndpoint()
     const { created, endpoint } = await put(await newProject(pool), { priceAtomic: 7n })
     expect(created).toBe(true)
@@ -111,14 +111,14 @@ describe('a PUT creates an endpoint, or changes the project’s endpoint with th
     expect((await findEndpoint(pool, other))?.priceAtomic).toBe(10_000n)
   })
 
-  test('a PUT of a deleted resource creates a new endpoint', async () => {
+  test('a PUT of the URL of a deleted endpoint creates a new endpoint', async () => {
     const { projectId, id } = await newEndpoint()
     await deleteEndpoint(pool, { projectId, id })
     const { created, endpoint } = await put(projectId)
     expect([created, endpoint.id === id]).toEqual([true, false])
   })
 
-  test('a project with the maximum number of endpoints can PUT a known resource, but not a new one', async () => {
+  test('a project with the maximum number of endpoints can PUT an existing endpoint, but not a new one', async () => {
     const { projectId, id } = await newEndpoint()
     await pool.query(
       `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)

@@ -1,4 +1,4 @@
-/** Tests the migration that normalises the match keys of earlier endpoints and unsettled payments. */
+/** Tests the migration that normalises the match keys (host and path) of earlier endpoints and unsettled payments. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseResourceUrl } from '../../../../shared/till/resourceUrl.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
@@ -30,7 +30,7 @@ const keysOf = async (projectId: string): Promise<string[]> => {
   return rows.map(({ key }) => key)
 }
 
-test('the migration gives an endpoint the match key that the service now makes from the endpoint’s URL', async () => {
+test('the migration gives an endpoint the match key (host and path) that the service now makes from the endpoint’s URL', async () => {
   const projectId = await newProject(database.pool)
   const paths = ['/x', '/%79/%7e', '/a%2fb%3A', '/%C3%a9', '/100%/%zz', '/%00%1f%7f%ff', '/a|b']
   await register(projectId, [...paths.map((path) => `a.example${path}`), 'mcp://tool/a'])
@@ -41,7 +41,7 @@ test('the migration gives an endpoint the match key that the service now makes f
   ])
 })
 
-test('if several endpoints of a project would get the same new match key, only one of them gets the key', async () => {
+test('if several endpoints of a project would get the same new match key (host and path), only one of them gets the key', async () => {
   const [one, other] = [await newProject(database.pool), await newProject(database.pool)]
   await register(one, ['a.example/%78', 'a.example/x', 'b.example/%78', 'b.example/%78%79'])
   const [gone] = await register(other, [
@@ -61,7 +61,7 @@ test('if several endpoints of a project would get the same new match key, only o
   ])
 })
 
-test('the migration also gives the new match key to a payment that is not settled yet', async () => {
+test('the migration also gives the new match key (host and path) to a payment that is not settled yet', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const given = { projectId, matchKey: 'a.example/%78' }

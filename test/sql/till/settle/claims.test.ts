@@ -199,7 +199,7 @@ describe('a settled payment grants access (lets the seller serve the resource) o
     expect(found).toEqual({ requestHash: Buffer.from('x'), result: grant.result })
   })
 
-  test('if two granted payments of one batch have the same Idempotency-Key, only one of their responses is stored', async () => {
+  test('if two payments that grant access in one batch have the same Idempotency-Key, only one of their responses is stored', async () => {
     const ids = [
       (await newSettled(pool, { projectId })).id,
       (await newSettled(pool, { projectId })).id,

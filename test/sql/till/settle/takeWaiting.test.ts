@@ -154,7 +154,7 @@ describe('if more payments wait than one query reads, a settler reads them with 
   const look = (after: WaitingCursor | null = null) =>
     takeWaiting(pool, { chainId, own: [], room, after, windowMax: 2 })
 
-  test('if one project’s payments fill the first query, the next query reads the payments after them', async () => {
+  test('if one project’s payments fill the result of the first query, the next query reads the payments after them', async () => {
     const alone = [await waiting(), await waiting()]
     for (const id of alone) await set(id, 'goes_alone = true')
     const late = await waiting({ projectId: await newProject(pool) })

@@ -23,7 +23,7 @@ import { mailReader, TYPED_MAX } from './mailReader.ts'
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
 }
-/** Holds the pieces of a subject that a notice leaves out or changes. */
+/** Holds pieces of a mail subject that a notification mail leaves out or changes. */
 const SUBJECT = { tokens: ['http://', 'www.', '.', 'a', '(', '"', ' ', '\n', '\u200b', '。', '😀'] }
 /** Holds pieces of the mail header fields whose encoded words the approval page decodes. */
 const FIELDS = {
