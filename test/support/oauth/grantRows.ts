@@ -1,4 +1,4 @@
-/** Makes OAuth grants in a test database, each with its own client, project and person. */
+/** Makes OAuth grants (consents of owners) in a test database, each with its own client, project and person. */
 import { newToken } from '../../../shared/oauth/oauthTokens.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import {
@@ -15,7 +15,7 @@ export const REDIRECT = 'https://host.example/cb'
 export const SCOPES = ['mail:read', 'mail:send']
 let made = 0
 
-/** Makes a registered OAuth client, a project and a grant with an unused authorization code. */
+/** Makes a registered OAuth client, a project and a grant (an owner's consent) with an unused authorization code. */
 export async function newGrant(
   pool: Pool,
   { clientId = `client-${++made}`, role = 'operator' } = {},
@@ -68,7 +68,7 @@ export const exchange = (
     'req_1',
   )
 
-/** Returns the tokens of a successful exchange. */
+/** Returns the tokens of a successful exchange of an authorization code. */
 export async function given(result: Promise<TokenPair | TokenFault>): Promise<TokenPair> {
   const pair = await result
   if (typeof pair === 'string') throw new Error(pair)
@@ -90,7 +90,7 @@ export const ageExchange = (pool: Pool, token: string) =>
     [hashSecret(token)],
   )
 
-/** Deletes old rows of OAuth, as the housekeeping does. */
+/** Deletes old rows of the OAuth tables, as the housekeeping does. */
 export async function cleanUp(pool: Pool): Promise<void> {
   for (const step of STALE_OAUTH) await step(pool)
 }

@@ -19,7 +19,7 @@ export type McpSeller = AsyncDisposable & {
   headers: Headers[]
   call: (call: ToolCall) => ToolAnswer | Promise<ToolAnswer>
   initialize: () => ToolAnswer
-  /** Makes the response to a notification, and the response to the end of the session. */
+  /** Makes the response to an MCP notification, and the response to the request that ends the MCP session. */
   notified: () => Response | Promise<Response>
 }
 

@@ -32,7 +32,7 @@ type Listed = {
   versions?: number[]
 }
 
-/** Makes a verified endpoint that its seller wants in the public list. @returns its id */
+/** Makes a verified endpoint that its seller wants in the public list of endpoints. @returns its id */
 export async function listEndpoint(
   pool: Pool,
   projectId: string,

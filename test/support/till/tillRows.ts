@@ -81,7 +81,7 @@ export const dropJobs = (pool: Pool) =>
 export const failJobs = (pool: Pool) =>
   pool.query('update graphile_worker._private_jobs set attempts = max_attempts')
 
-/** Lists the payments that have a job, in order. */
+/** Lists the ids of the payments that have a settlement job, sorted by id. */
 export async function queuedPayments(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ key: string }>(
     `select key from graphile_worker.jobs where key like 'settle_payment:%' order by key`,
@@ -117,7 +117,7 @@ export async function newTransaction(
   return signed
 }
 
-/** Records the settlement of a payment by a transaction, as the watcher does. */
+/** Records the settlement of a payment by a transaction, as the watcher of the chain does. */
 export const settle = (
   pool: Pool,
   paymentId: string,

@@ -87,14 +87,14 @@ describe('a webhook delivery job sends one signed attempt, or sends nothing if t
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('the permission to send of a webhook delivery job counts for its endpoint and its project, and ends when the job ends', async () => {
+  test('the permission to send of a webhook delivery job counts against the limits of its endpoint and its project, and ends when the job ends', async () => {
     const { id, projectId, endpointId } = await newEndpointDelivery(pool, receiver.url)
     const { turns, lanes } = await run(id)
     expect(lanes).toEqual([[endpointId, projectId]])
     expect(turns.left).toBeGreaterThan(0)
   })
 
-  test('if a delivery job for a project webhook gets permission to send, the permission counts for this webhook', async () => {
+  test('the permission to send of a delivery job for a project webhook counts against the limit of this webhook', async () => {
     const id = await newDelivery(pool)
     const { webhook_id, project_id } = await delivery(id)
     expect((await run(id)).lanes).toEqual([[webhook_id, project_id]])

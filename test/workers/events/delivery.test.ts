@@ -160,7 +160,7 @@ test('if the job of a webhook delivery is lost, the delivery gets a new job', as
   expect(await requeueLostDeliveries(pool)).toBe(0)
 })
 
-test('a purge deletes the webhook deliveries and endpoints of a deleted project without payments, and changes no live project', async () => {
+test('the purge after a project’s deletion deletes the webhook deliveries and endpoints of this project if it has no payments, and changes no live project', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(owner, receiver.url)

@@ -51,14 +51,14 @@ test('if an attempt is recorded while its job waits for permission to send, the 
   expect(turns.left).toBeGreaterThan(0)
 })
 
-test('if an endpoint is deleted while its webhook delivery job waits for permission to send, the job sends nothing', async () => {
+test('if an endpoint is deleted while its webhook delivery job waits for permission to send (a free slot of its receiver), the job sends nothing', async () => {
   const { id, projectId, endpointId } = await newDelivery()
   await run(id, () => deleteEndpoint(pool, { projectId, id: endpointId }))
   expect(receiver.requests).toHaveLength(0)
   expect((await row(pool, 'webhook_deliveries', id)).error).toBe('the endpoint was deleted')
 })
 
-test('if a delivery job that waited for permission to send runs a second time, the event is still sent only once', async () => {
+test('if a delivery job that waited for permission to send (a free slot of its receiver) runs a second time, the event is still sent only once', async () => {
   const { id } = await newDelivery()
   await run(id, async () => {})
   await run(id)

@@ -33,7 +33,8 @@ async function addOldRows(name: string): Promise<void> {
     `update oauth_codes set expires_at = ${old} where client_id = 'live-${name}'`,
     `update oauth_tokens set expires_at = ${old} where grant_id = '${live.id}'`,
     `update oauth_grants set expires_at = ${old} where id = '${over.id}'`,
-    // The deletion of a grant also deletes its codes, so the test removes these codes before it counts the rows.
+    // The deletion of an OAuth grant (a consent) also deletes its authorization codes, so the test removes these codes
+    // before it counts the rows.
     `delete from oauth_codes where grant_id = '${over.id}'`,
     `update oauth_clients set created_at = ${old} where id = 'over-${name}'`,
     `update oauth_clients set used_at = ${old} where id = 'live-${name}'`,

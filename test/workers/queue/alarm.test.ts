@@ -6,7 +6,7 @@ import { waitFor } from '../../support/waitFor.ts'
 import '../../support/process/alone.ts'
 
 /**
- * Runs a job alarm for jobs that become due after the given times.
+ * Runs a job alarm, which wakes the worker when a job is due, for jobs that become due after the given times.
  * @returns the due times of the jobs, and the times at which the alarm rang
  */
 async function ringsFor(...afterMs: number[]): Promise<{ dueMs: number[]; rings: number[] }> {
@@ -27,7 +27,7 @@ async function ringsFor(...afterMs: number[]): Promise<{ dueMs: number[]; rings:
 }
 
 test('the job alarm wakes the worker when a job is due, and seldom earlier', async () => {
-  // An alarm that ignored the due time of a job would wake the worker only at its next poll of the queue. This poll
+  // A job alarm that ignored the due time of a job would wake the worker only at its next poll of the queue. This poll
   // comes 440 ms after the first of these jobs is due.
   const lateMs = await shortestMs(250, async () => {
     const { dueMs, rings } = await ringsFor(60, 61, 62, 200)
@@ -41,7 +41,7 @@ test('the job alarm wakes the worker when a job is due, and seldom earlier', asy
   expect(lateMs).toBeLessThan(250)
 })
 
-test('the job alarm continues after a failed query of the queue, and wakes the worker less often if fetching jobs is slow', async () => {
+test('the job alarm (which wakes the worker) continues after a failed query of the queue, and wakes the worker less often if fetching jobs is slow', async () => {
   let looks = 0
   const rings: number[] = []
   const alarm = startAlarm({

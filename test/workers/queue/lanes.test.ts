@@ -223,7 +223,7 @@ describe('if several projects send mail to one domain, no project delays the oth
     expect(await countOf(100)).toBeLessThan(20)
   })
 
-  test('a project with unsent mail gets all slots again if the other project no longer requests slots', async () => {
+  test('a project with unsent mail gets all slots for sending again if the other project no longer requests any', async () => {
     const lanes = await createMailLanes()
     const many = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))
     expect((await lanes.enter('domain', 'few')).granted).toBe(false)
@@ -250,7 +250,7 @@ describe('if several projects send mail to one domain, no project delays the oth
     leave(many[0]!)
     expect((await enter('many')).granted).toBe(false)
     expect((await enter('few')).granted).toBe(true)
-    // If a project no longer requests slots, the other project gets all of them.
+    // If a project no longer requests slots for sending, the other project gets all slots.
     leave(many[1]!)
     clockMs += 2_000
     expect((await enter('many')).granted).toBe(true)

@@ -1,4 +1,4 @@
-/** Tests that the reading job finishes every attachment, whatever happens during the reading. */
+/** Tests that the job for reading attachments finishes every attachment, whatever happens during the reading. */
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { BlobsAwayError } from '../../../../shared/blobs/objectStore.ts'
 import { FILE_MAX_BYTES } from '../../../../shared/mail/documents/document.ts'
@@ -40,7 +40,7 @@ async function storePending(
 }
 type Pending = { filename: string; count: number; from: string }
 
-/** Receives a message with text files, which the reading job has not read yet. */
+/** Receives a message with text files, which the job for reading attachments has not read yet. */
 async function receiveFiles(projectId: string, count: number) {
   const parts = Array.from(
     { length: count },
@@ -134,14 +134,14 @@ test('an attachment waits while the object store is unreachable, and is read lat
   expect(await state()).toEqual({ state: 'ready', reason: null, content: 'Lorem ipsum' })
 })
 
-test('an attachment counts as failed after three runs that killed the worker', async () => {
+test('an attachment counts as failed after three job runs that killed the worker', async () => {
   const { run, state, setTries } = await waiting('a.txt', async () => Buffer.from('Lorem ipsum'))
   await setTries(3)
   await run()
   expect(await state()).toMatchObject({ state: 'failed', reason: 'too_slow' })
 })
 
-test('an attachment is still read by the third run, after two runs that killed the worker', async () => {
+test('an attachment is still read by the third job run, after two job runs that killed the worker', async () => {
   const { run, state, setTries } = await waiting('a.txt', async () => Buffer.from('Lorem ipsum'))
   await setTries(2)
   await run()
@@ -280,7 +280,8 @@ function gatedBlobs(isBusy: (projectId: string) => boolean) {
 }
 
 /**
- * Runs the reading job in a worker pool. Reading the files of a busy project waits until the test ends this wait.
+ * Runs the job that reads attachments in a worker pool. Reading the files of a busy project waits until the test ends
+ * this wait.
  */
 async function startReader(busy: ReadonlySet<string>) {
   const { pool, url } = database

@@ -24,9 +24,11 @@ afterAll(() => database[Symbol.asyncDispose]())
 type Options = {
   /** Sets the time limit of one run of the sending job. */
   runMaxMs?: number
-  /** Maps a domain to the milliseconds until its next attempt is due. All other domains are due now. */
+  /**
+   * Maps a recipient domain to the milliseconds until its next sending attempt is due. All other domains are due now.
+   */
   laterInMs?: Record<string, number>
-  /** Returns the error that is thrown when the outcomes are recorded. */
+  /** Returns the error that is thrown when the outcomes of the recipients are recorded. */
   fault?: () => Error
 }
 type Host = (report: Report, to: string[]) => Promise<void>
@@ -218,13 +220,13 @@ test('if the transport fails after all outcomes of one domain, the attempt goes 
   expect(parts.map(({ last }) => last)).toEqual([false, true])
 })
 
-test('if an outcome cannot be recorded because the database is unavailable, the job fails and is tried again', async () => {
+test('if the outcome of a recipient cannot be recorded because the database is unavailable, the job fails and is tried again', async () => {
   const away = Object.assign(new Error('the connection broke'), { code: '08006' })
   const { run } = await sendTo({ 'bad.test': () => Promise.reject(away) })
   expect(await run.catch((error) => error)).toBe(away)
 })
 
-test('a recipient whose next attempt becomes due while another mail host hangs is tried in the same run', async () => {
+test('a recipient whose next attempt becomes due while another mail host hangs is tried in the same job run', async () => {
   const held = Promise.withResolvers<void>()
   const hosts = {
     'slow.test': async (report: Report, to: string[]) => {

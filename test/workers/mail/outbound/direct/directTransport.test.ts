@@ -524,7 +524,8 @@ test('a domain whose mail host hangs delays neither mail to other recipients nor
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
-    // The attempt must continue for the hanging domain, although the result of the fast domain has arrived.
+    // The sending attempt must continue for the domain whose mail host hangs, although the result of the fast domain
+    // has arrived.
     const { rows } = await service.database.pool.query(
       `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
        where m.message_id = $1`,

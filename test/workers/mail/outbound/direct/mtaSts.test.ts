@@ -200,7 +200,7 @@ test('an MTA-STS policy stays valid after an attacker removed its DNS record and
   expect(asked.filter((name) => name === 'mta-sts.kept.test')).toHaveLength(1)
 })
 
-test('a new process reads a stored policy from the web site again only if the DNS record has another id', async () => {
+test('a new process reads a stored MTA-STS policy from the web site again only if the DNS record has another id', async () => {
   const { pool } = service.database
   const host = 'mta-sts.right.test'
   policies[host] = policy('enforce', 'mx.right.test')
@@ -216,7 +216,7 @@ test('a new process reads a stored policy from the web site again only if the DN
     return [found?.mode, asked.length - before]
   }
   expect(await read('new')).toEqual(['enforce', 1])
-  // An attacker who controls the web site, but not the DNS record, cannot replace the policy.
+  // An attacker who controls the web site, but not the DNS record, cannot replace the stored MTA-STS policy.
   policies[host] = policy('none', 'mx.right.test')
   expect(await read('new')).toEqual(['enforce', 0])
   expect(await read(null)).toEqual(['enforce', 0])
