@@ -112,7 +112,7 @@ async function main(): Promise<void> {
   say(`${seen} of ${wanted} faults seen (${Math.round((100 * seen) / wanted)} %), seed ${seed}`)
 }
 
-/** Plants each fault, runs only some test files, and prints the faults that these files do not detect. */
+/** Plants each possible fault, runs only the given test files, and prints the faults that these files do not detect. */
 async function judgeAll(candidates: readonly Candidate[], pattern: string): Promise<void> {
   const tests = testFiles().filter((test) => test.includes(pattern))
   // Without a matching test file, the test runner would run the whole suite for each fault.
@@ -175,7 +175,7 @@ function describe({ file, start, end, text, kind }: Candidate): string {
 }
 
 /**
- * Applies a fault and runs the tests that reach it. @returns null if the compiler refuses the changed code.
+ * Applies a fault to the code and runs the tests that reach it. @returns null if the compiler refuses the changed code.
  */
 async function judge(candidate: Candidate, reach: Record<string, Reach>): Promise<string | null> {
   return await withFault(candidate, async () => {
@@ -230,8 +230,8 @@ async function prepareCompiler(files: readonly string[]): Promise<void> {
 }
 
 /**
- * Tells whether the compiler accepts the code of the copy. It checks only the files that have changed since its last
- * run, and the files that import them.
+ * Tells whether the compiler accepts the code in the copy of the repository. It checks only the files that have changed
+ * since its last run, and the files that import them.
  */
 async function compiles(): Promise<boolean> {
   const flags = ['--incremental', '--tsBuildInfoFile', BUILD_INFO]

@@ -1,6 +1,6 @@
 /**
- * Finds for each candidate (a place where a fault can be planted) the test files that could notice the fault. The test
- * suite runs once, with marks in the code at each of these places.
+ * Finds for each candidate (a place where a fault can be planted) the test files that could notice a fault at this
+ * place. The test suite runs once, with marks in the code at each of these places.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -59,7 +59,7 @@ export async function findReach(
   return found
 }
 
-/** Finds the tests that could notice a fault, as `markOf` describes. */
+/** Finds the tests that could notice a planted fault, as `markOf` describes. */
 export function testsThatReach(candidate: Candidate, reach: Record<string, Reach>): string[] {
   const mark = markOf(candidate)
   return Object.entries(reach)

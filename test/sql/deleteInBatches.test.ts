@@ -32,7 +32,7 @@ afterAll(async () => {
 type Case = [
   table: string,
   cleanUp: (db: Queryable) => Promise<void>,
-  /** Inserts the rows 1 to `$1` with the age `$2`. */
+  /** Inserts the rows 1 to `$1` with the age `$2` into the table of the test case. */
   insert: string,
 ]
 

@@ -43,9 +43,7 @@ const OTHERWISE: [line: RegExp, instead: string][] = [
 
 const reversed = (address: string) => address.split('.').toReversed().join('.')
 
-/**
- * Replaces the example IP address in the page by the address of the test machine.
- */
+/** Replaces the example IP address in docs/going-live.md by the address of the test machine. */
 const withAddress = (text: string): string =>
   text
     .replaceAll(PAGE_ADDRESS, OWN_ADDRESS)
@@ -77,7 +75,9 @@ async function inShell(commands: string): Promise<string> {
 const publishOwn = async () =>
   publish(machine, await inShell(`bun run --silent dns --bind --address ${PAGE_ADDRESS}`))
 
-/** Does the work of other people (a buyer, a funder and a DNS provider) before or after a step of the page. */
+/**
+ * Does the work of other people (a buyer, a funder and a DNS provider) before or after a step of docs/going-live.md.
+ */
 const before = async ({ script }: Step) => {
   if (script.includes('/messages/wait')) await writeMail(machine, 'buyer-bot@mail.example.com', '1')
 }

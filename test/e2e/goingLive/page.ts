@@ -8,7 +8,7 @@ export type Step = {
   /** Holds the heading of a step of the page docs/going-live.md, such as `3. The database`. */
   title: string
   script: string
-  /** Holds the lines that the commands must print, in which `…` stands for any text. */
+  /** Holds the lines that the commands of a step must print, in which `…` stands for any text. */
   prints: string[]
 }
 

@@ -10,7 +10,7 @@ export type Block = {
   /** Holds the first line of the code block. The tables of the test name a code block by this line. */
   name: string
   text: string
-  /** Holds the lines that the block must print, in which `…` stands for any text. */
+  /** Holds the lines that the pasted code block must print, in which `…` stands for any text. */
   prints: string[]
 }
 

@@ -53,7 +53,10 @@ function blockOf(page: string, part: string) {
   return block
 }
 
-/** Pastes a block of a page, and checks that it prints what the page shows. @returns what the terminal shows. */
+/**
+ * Pastes a code block of a documentation page, and checks that it prints what the page shows. @returns what the
+ * terminal shows.
+ */
 async function paste(terminal: Terminal, page: string, part: string, until?: RegExp) {
   const block = blockOf(page, part)
   const shown = await terminal.paste(reader.filled(block), until)
@@ -226,7 +229,7 @@ test('these tests paste every code block of the pages, except for the blocks in 
   expect(pasted.size).toBeGreaterThan(14)
 })
 
-/** Makes the client that the page has made in an earlier block. */
+/** Makes the API client that an earlier code block of the page has made. */
 const CLIENT = `import { Purser } from 'purser-client'
 const purser = new Purser({ apiKey: process.env.KEY, baseUrl: process.env.API })
 `

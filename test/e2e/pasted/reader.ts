@@ -17,7 +17,10 @@ import { type Client, createClient } from '../../support/service.ts'
 import { type Block, ROOT } from './blocks.ts'
 import { Terminal } from './terminal.ts'
 
-/** Names the packages that the programs of the pages import. The tests take them from test/clients, not from npm. */
+/**
+ * Names the packages that the programs in the code blocks of the pages import. The tests take them from test/clients,
+ * not from npm.
+ */
 const PACKAGES = ['express', '@x402/core', '@x402/evm', '@x402/express']
 
 export type Reader = AsyncDisposable & {
@@ -64,8 +67,8 @@ export async function startReader(): Promise<Reader> {
     ['https://shop.example.com', shop],
     ['app.listen(4000', `app.listen(${shopPort}`],
   ]
-  // The examples and the proxy read their ports and URLs from environment variables, so the test can give them free
-  // ports.
+  // The example programs of the pages and the proxy for sellers read their ports and URLs from environment variables,
+  // so the test can give them free ports.
   const env = { PATH, HOME, PORT: String(shopPort), URL: `${shop}/weather`, PURSER_URL: api }
   const terminals: Terminal[] = []
   return {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 
 /**
- * Requests for each listed owner at the same time the right to run. Only one owner may run at a time.
+ * Makes a waiting request for each listed owner at the same time. Only one request may run at a time.
  * @returns the owners in the order in which they could run
  */
 async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<string[]> {
@@ -18,12 +18,12 @@ async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<str
   return order
 }
 
-test('if callers of several inboxes or projects wait for the right to run, the inboxes or projects take it in rotation', async () => {
+test('if requests of several inboxes or projects wait to run, the inboxes or projects run in rotation', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   expect((await orderOf(turns, ['a', 'a', 'a', 'a', 'b', 'c', 'b'])).join('')).toBe('aabcaba')
 })
 
-test('if an inbox or project already runs its maximum number of callers, a caller of another inbox or project runs next', async () => {
+test('if an inbox or project already has its maximum number of running requests, a request of another inbox or project runs next', async () => {
   const turns = new FairTurns({ total: 3, perSharer: 2 })
   await turns.enter('a')
   const leave = await turns.enter('a')
@@ -48,7 +48,7 @@ test('if too many callers of one project wait, its next caller is refused, but a
   ;(await other)()
 })
 
-test('a caller that waits too long for the right to run is refused, and does not run later', async () => {
+test('a request that waits too long for its turn is refused, and does not run later', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   const leave = await turns.enter('a')
   await expect(turns.enter('b', 1)).rejects.toBeInstanceOf(NoTurnError)

@@ -29,7 +29,7 @@ test('an inbox or network that sends nothing for a while may then send at most t
   expect(take(3 * RATE, 'a')).toBe(1000)
 })
 
-test('a mail waits for the busiest of its inboxes and its network, and its bytes count for each of them', () => {
+test('a mail waits as long as the busiest of its inboxes and its network demands, and its bytes count for each of them', () => {
   const { take } = paced()
   take(3 * RATE, 'inbox')
   expect(take(RATE, 'network', 'inbox')).toBe(2000)

@@ -49,7 +49,7 @@ test('if the SQL statement of one batch is slow, the batcher still handles the i
   expect(await stuck).toBe(2)
 })
 
-test('a batcher runs the items with the lowest given rank first, and combines only items with similar ranks in one statement', async () => {
+test('a batcher (which runs one SQL statement for many items) runs those with the lowest given rank first, and combines only items with similar ranks in one statement', async () => {
   const batches: number[][] = []
   let end = () => {}
   const batcher = createBatcher({
@@ -83,7 +83,8 @@ test('the batcher’s function drain waits for all statements that are running',
   })
   batches[0]!.end()
   await first
-  // One cycle of the event loop is enough time for the batcher to handle the end of a statement.
+  // One cycle of the event loop is enough time for the batcher (which runs one SQL statement for many items) to handle
+  // the end of a statement.
   await new Promise((resolve) => setImmediate(resolve))
   expect(isDrained).toBe(false)
   batches[1]!.end()

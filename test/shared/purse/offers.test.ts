@@ -41,7 +41,10 @@ function reasonOf(changes: object, more: object = {}) {
   return chosen.ok ? null : chosen.reason
 }
 
-/** Returns the offer that the purse (wallet) accepts, if each given change makes one offer out of a valid offer. */
+/**
+ * Returns the offer that the purse (wallet) accepts from a challenge. Each given change is applied to a valid offer,
+ * and makes one offer of the challenge.
+ */
 function offerOf(entries: object[], more: object = {}) {
   const chosen = choose(entries, more)
   if (!chosen.ok) throw new Error(`refused: ${chosen.reason}`)

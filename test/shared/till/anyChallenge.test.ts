@@ -61,13 +61,13 @@ describe('the x402 version of a challenge is recognised by the place of the chal
 })
 
 describe('the service returns each EVM payee address of a challenge once', () => {
-  test('the payees of a challenge are collected from body and header in lower case, each of them once', () => {
+  test('the payees of an x402 challenge are collected from body and header in lower case, each of them once', () => {
     const other = `0x${'12'.repeat(20)}`
     expect(payees(v1(), v2([V2, { payTo: other }]))).toEqual([PAYEE.toLowerCase(), other])
     expect(payees(v1([{ payTo: other }, V1]))).toEqual([other, PAYEE.toLowerCase()])
   })
 
-  test('the payees of a challenge are EVM addresses only', () => {
+  test('the payees of an x402 challenge are EVM addresses only', () => {
     for (const payTo of ['', 'solana', PAYEE.slice(2), `${PAYEE}0`, `${PAYEE}\n`, 7, null])
       expect([payTo, payees(v1([{ payTo }]))]).toEqual([payTo, []])
     for (const body of [null, 7, {}, v1({}), v1([null, 7, 'text'])])
@@ -75,7 +75,7 @@ describe('the service returns each EVM payee address of a challenge once', () =>
     expect(challengePayees('{', 'no base64')).toEqual([])
   })
 
-  test('at most the first 20 payees of a challenge are kept', () => {
+  test('at most the first 20 payees of an x402 challenge are kept', () => {
     const many = Array.from({ length: 21 }, (_, n) => `0x${String(n).padStart(40, '0')}`)
     expect(payees(v1(many.map((payTo) => ({ payTo }))))).toEqual(many.slice(0, 20))
   })

@@ -163,7 +163,7 @@ describe('the service decodes base64 in a text, and knows the source characters 
     expect(origins('!xQUJDREVG!', shifted!)[0]).toEqual(['A', 'QUJD'])
   })
 
-  test('at an incomplete end of base64, each decoded byte keeps the position of its source characters', () => {
+  test('if base64 in a text is cut off at its end, each decoded byte still keeps the position of its source characters', () => {
     const text = '!QUJDREVGR0g!'
     expect(origins(text, decoded(text)[0]!).slice(6, 8)).toEqual([
       ...[

@@ -87,7 +87,7 @@ describe('a secret is masked only if it is long enough', () => {
     expect(mask('only-one-line', 'only-one')).toBe('only-one')
   })
 
-  test('two secrets without a gap get one mark, even if only one of them is encoded', () => {
+  test('two secrets without a gap between them are replaced by one mask, even if only one of them is encoded', () => {
     const hex = Buffer.from('def34').toString('hex')
     expect(new Masker(['(abc12)', 'def34']).text(`<(abc12)${hex}>`)).toBe('<[masked]>')
   })

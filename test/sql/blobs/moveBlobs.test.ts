@@ -134,7 +134,7 @@ test('if the object store becomes unreachable while contents are moved, the next
   await moveBlobs(pool, bucket.store, 'database', () => {})
 })
 
-test('if one object is lost, the other contents still move back to the database', async () => {
+test('if one object is lost from the object store, all other stored mail contents still move back to the database', async () => {
   const { pool } = database
   await moveBlobs(pool, bucket.store, 'store', () => {})
   const { rows } = await pool.query<{ name: string }>(
@@ -154,7 +154,7 @@ test('if one object is lost, the other contents still move back to the database'
   expect(await moveBlobs(pool, bucket.store, 'database', () => {})).toBe(1)
 })
 
-test('if the object store refuses one content because of its size, the other contents still move', async () => {
+test('if the object store refuses one mail content because of its size, the other contents still move', async () => {
   const { pool } = database
   const before = await contents()
   let isFirst = true
@@ -175,7 +175,7 @@ test('if the object store refuses one content because of its size, the other con
   expect(await contents()).toEqual(before)
 })
 
-test('if a content changes while it moves to the object store, the service keeps the change', async () => {
+test('if a stored mail content changes while it moves to the object store, the service keeps the change', async () => {
   const { pool } = database
   let puts = 0
   const changed = () => Buffer.alloc(80_000, `changed ${puts} `)

@@ -171,7 +171,7 @@ describe('the service finds the path entry in an OpenAPI document that matches t
     expect(at('/weather', paths, { components })).toEqual({ method: 'GET' })
   })
 
-  test('if several path entries match a URL, an entry without variable parts is used, or otherwise the first of the entries', () => {
+  test('if several path entries of an OpenAPI document match a URL, an entry without variable parts is used, or otherwise the first of the entries', () => {
     const templates = { '/{a}/today': { get: {} }, '/weather/{b}': { head: {} } }
     expect(at('/weather/today', { ...templates, '/weather/today': { delete: {} } })).toEqual({
       method: 'DELETE',

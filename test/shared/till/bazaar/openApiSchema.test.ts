@@ -154,7 +154,7 @@ describe('the service replaces a reference in an OpenAPI schema by the schema th
     expect(read(reference('s0'), chain(9))).toEqual({})
   })
 
-  test('a reference to the OpenAPI schema that contains it is not followed endlessly', () => {
+  test('if an OpenAPI schema contains a reference to itself, the service does not follow this reference endlessly', () => {
     const schemas = { A: reference('B'), B: reference('A'), Tree: { items: reference('Tree') } }
     expect(read(reference('A'), schemas)).toEqual({})
     expect(read(reference('Tree'), schemas)).toEqual(nested({}, 7))

@@ -154,7 +154,7 @@ describe('the service accepts a seller’s description of the response only if e
   })
 })
 
-test('a fault in a schema or an example of the metadata is reported in one sentence', () => {
+test('a fault in a schema or an example of an endpoint’s metadata is reported in one sentence', () => {
   const schema = { type: 'string' }
   expect(examplesFault({ output: { schema, example: 'rain' } })).toBeNull()
   expect(examplesFault({ output: { schema, example: 7 } })).toBe(

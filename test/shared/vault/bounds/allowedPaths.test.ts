@@ -53,7 +53,7 @@ describe('if two lists allow different paths, the common part allows only what b
 describe('a request’s path is allowed only if it lies within an allowed path', () => {
   const allowed = (path: string, entries = ['/v1', '/v2/x']) => isAllowedPath(entries, path)
 
-  test('a request’s path is allowed if the first segments of the path equal an allowed path', () => {
+  test('a request’s path is allowed if its first segments equal an allowed path', () => {
     for (const path of ['/v1', '/v1/', '/v1/a', '/v2/x', '/v2/x/y'])
       expect(allowed(path)).toBe(true)
     for (const path of ['/', '/v', '/v10', '/v2', '/v2/y', '/V1', '/x/v1']) {

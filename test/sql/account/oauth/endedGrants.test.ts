@@ -91,7 +91,7 @@ const ENDINGS: [string, (held: Held) => Promise<unknown>, result: unknown][] = [
 ]
 
 test.each(ENDINGS)(
-  'an OAuth grant whose tokens cannot be deleted ends when %s',
+  'an OAuth grant (consent) whose tokens cannot be deleted ends when %s',
   async (_, end, result) => {
     const grant = await newGrant(pool)
     const first = await given(exchange(pool, grant))

@@ -53,7 +53,7 @@ const ENDINGS: [string, (grant: Grant) => Promise<unknown>][] = [
 ]
 
 describe('the service exchanges an authorization code for tokens only once, and not after its expiry', () => {
-  test('an authorization code can be exchanged for tokens with the scopes and the resource of its OAuth grant', async () => {
+  test('an authorization code can be exchanged for tokens with the scopes and the resource of its OAuth grant (the owner’s consent)', async () => {
     const grant = await newGrant()
     const { access, refresh: second, ...rest } = await tokensOf(grant)
     expect(rest).toEqual({
@@ -185,7 +185,7 @@ describe('the service accepts an OAuth access token only while the token and its
     expect(await isValid((await tokensOf(grant)).access)).toBe(true)
   })
 
-  test('an access token loses a scope when its OAuth grant loses the scope', async () => {
+  test('an access token loses a scope when its OAuth grant (the owner’s consent) loses the scope', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     await change('oauth_grants', `scopes = '{mail:send,vault:use}'`, 'id', grant.id)
@@ -223,7 +223,7 @@ describe('the service accepts an OAuth access token only while the token and its
   })
 })
 
-describe('the service exchanges a refresh token for new tokens, and ends the grant if a thief uses the old one', () => {
+describe('the service exchanges a refresh token for new tokens, and ends the OAuth grant (consent) if a thief uses the old one', () => {
   test('a refresh token that is used again within a minute gives new tokens again, because the first response may have been lost', async () => {
     const grant = await newGrant()
     const { refresh: token } = await tokensOf(grant)

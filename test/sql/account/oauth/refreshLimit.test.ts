@@ -23,7 +23,9 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const TOO_OFTEN = 'temporarily_unavailable'
 
-/** Refreshes the tokens of a grant, each time with the newest refresh token, until the service refuses. */
+/**
+ * Refreshes the tokens of an OAuth grant (consent), each time with the newest refresh token, until the service refuses.
+ */
 async function useUp(grant: Grant, token: string): Promise<{ newest: string; refreshes: number }> {
   let newest = token
   for (let refreshes = 0; refreshes < 1_000; refreshes++) {
@@ -35,7 +37,7 @@ async function useUp(grant: Grant, token: string): Promise<{ newest: string; ref
   throw new Error('the service refused no refresh')
 }
 
-/** Moves the counted refreshes of a grant back in time, as if time had passed since then. */
+/** Moves the counted refreshes of an OAuth grant (consent) back in time, as if time had passed since then. */
 const pass = (grant: Grant, minutes: number) =>
   pool.query(
     `update oauth_grants set refreshed_to = refreshed_to - $2 * interval '1 minute' where id = $1`,
@@ -54,7 +56,7 @@ test('an app can refresh its tokens 100 times at once, and then once a minute', 
   expect((await useUp(grant, next)).refreshes).toBe(100)
 })
 
-test('an app cannot exceed the limit with many exchanges of one refresh token, and another grant has its own limit', async () => {
+test('an app cannot exceed the limit with many exchanges of one refresh token, and another OAuth grant has its own limit', async () => {
   const grant = await newGrant(pool)
   const { refresh: token } = await given(exchange(pool, grant))
   const asked: Awaited<ReturnType<typeof refresh>>[] = []
@@ -71,7 +73,7 @@ test('an app cannot exceed the limit with many exchanges of one refresh token, a
   await given(refresh(pool, other, (await given(exchange(pool, other))).refresh))
 })
 
-test('if a thief uses up the limit of refreshes of a grant, the next use of the stolen refresh token still ends the grant', async () => {
+test('if a thief uses up the limit of refreshes of an OAuth grant (consent), the next use of the stolen refresh token still ends the grant', async () => {
   const grant = await newGrant(pool)
   const { refresh: stolen } = await given(exchange(pool, grant))
   const { newest } = await useUp(grant, stolen)

@@ -37,7 +37,7 @@ const fill = (networks: number, age = '5 minutes') =>
      from generate_series(1, 10000) n`,
     [networks, age],
   )
-/** Looks up the first requests of the flood, and returns the numbers of those that were removed. */
+/** Looks up the first consent requests of the flood, and returns the numbers of the removed ones. */
 const gone = async () =>
   (
     await database.pool.query<{ n: number }>(

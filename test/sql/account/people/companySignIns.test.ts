@@ -17,7 +17,7 @@ beforeEach(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Adds sign-ins from a number of networks, the oldest first. */
+/** Adds unfinished company sign-ins from a number of networks, the oldest first. */
 const fill = (count: number, state: string, validFor: string, networks = count) =>
   database.pool.query(
     `insert into company_sign_ins (id, browser_hash, state, expires_at, network)
@@ -32,7 +32,7 @@ const isUnderWay = async (id: string | null) =>
   (await findOwnSignIn(database.pool, id ?? '', 'browser')) !== null
 const count = async (state: string) =>
   (await database.pool.query('select from company_sign_ins where state = $1', [state])).rowCount
-/** Tells which of the given rows are stored. */
+/** Tells which of the company sign-ins with the given row ids are stored. */
 const stored = async (ids: string[]) =>
   (
     await database.pool.query<{ id: string }>(
@@ -111,7 +111,7 @@ test('at most 50,000 sign-ins are stored, even if all of them have ended', async
   expect((await count('done'))! + (await count('failed'))! + (await count('asked'))!).toBe(50_000)
 })
 
-test('the result of a sign-in can be read only once, and an unfinished sign-in has no result', async () => {
+test('the result of a company sign-in can be read only once, and an unfinished one has no result', async () => {
   await fill(1, 'done', '5 minutes')
   await fill(1, 'open', '5 minutes')
   const take = (id: string) => takeSignIn(database.pool, id)

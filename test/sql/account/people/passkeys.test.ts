@@ -84,8 +84,8 @@ test('if 17 networks have 20,000 passkey challenges, a new challenge replaces th
   expect(await store('late')).toBe(true)
   expect(await isUsable('early')).toBe(true)
   expect(await isUsable('late')).toBe(true)
-  // The networks flood1 to flood7 have one challenge more than the other networks. Of these seven, flood1 comes first
-  // by its name, so it loses its oldest challenge.
+  // The networks flood1 to flood7 have one passkey challenge more than the other networks. Of these seven, flood1 comes
+  // first by its name, so it loses its oldest challenge.
   expect(await stored(1, 2, 17, 18)).toEqual([2, 17, 18])
 })
 

@@ -144,7 +144,7 @@ test('an export has the state of each recipient of sent mail', async () => {
   ])
 })
 
-test('an export has the purse (wallet), the API keys and the OAuth grants of a project without any secret', async () => {
+test('an export has the purse (wallet), the API keys and the OAuth grants (consents) of a project without any secret', async () => {
   const keyring = await newKeyring(pool)
   const { projectId } = await newPurse(pool, keyring)
   const [purse] = await rowsOf(projectId, 'purse')
