@@ -64,7 +64,8 @@ export function markOf({ file, start, end, kind, isExpression, within }: Candida
 }
 
 /**
- * Inserts the marks of all candidates (possible faults) of a source file. The file must have at least one candidate.
+ * Inserts the marks (code that records which tests ran it) of all candidates (possible faults) of a source file. The
+ * file must have at least one candidate.
  */
 export function markSource(source: string, candidates: readonly Candidate[]): string {
   const edits: Edit[] = []

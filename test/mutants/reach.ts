@@ -9,7 +9,10 @@ import { join } from 'node:path'
 import type { Candidate } from './candidates.ts'
 import { markOf, markSource } from './marks.ts'
 
-/** Holds the running time of a test file, and the marks that it reached, as `markOf` names them. */
+/**
+ * Holds the running time of a test file, and the marks (inserted recording code) that it reached, as `markOf` names
+ * them.
+ */
 export type Reach = { ms: number; places: string[] }
 
 /**

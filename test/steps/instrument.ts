@@ -8,8 +8,8 @@ type Node = { type: string; start: number; end: number } & Record<string, unknow
 const STEP = '$steps[0]++'
 
 /**
- * Holds the code that precedes the instrumented code. Each spread operator counts as many steps as its operand has
- * elements.
+ * Holds the code that precedes the instrumented code (which counts its steps). Each spread operator counts as many
+ * steps as its operand has elements.
  */
 const PRELUDE = `const $steps = globalThis.$steps;
 function $spread(value) {
@@ -24,8 +24,8 @@ function $copied(value) {
 `
 
 /**
- * Returns the program with the statement `$steps[0]++` (counter.ts) added at each function entry and in each iteration
- * of a loop.
+ * Returns the given JavaScript program with the statement `$steps[0]++` (counter.ts) added at each function entry and
+ * in each iteration of a loop.
  */
 export function instrument(source: string): string {
   const { program, errors } = parseSync('bundle.js', source)

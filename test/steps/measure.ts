@@ -4,8 +4,8 @@ import { randomBySeed, shapesOf } from './inputs/shapes.ts'
 import type { Reader } from './readers/reader.ts'
 
 /**
- * Limits the factor by which the steps of a reader may grow when its input becomes twice as long. A sort that takes n
- * log n steps has the factor 2.2.
+ * Limits the factor by which the steps of a reader (a function that reads untrusted text) may grow when its input
+ * becomes twice as long. A sort that takes n log n steps has the factor 2.2.
  */
 const RATIO_MAX = 2.5
 /**
@@ -14,15 +14,17 @@ const RATIO_MAX = 2.5
  */
 const EARLIER_RATIO_MAX = 2.1
 /**
- * Sets how many steps a reader may take besides linear work for any input, for example to build a table once.
+ * Sets how many steps a reader (a function that reads untrusted text) may take besides linear work for any input, for
+ * example to build a table once.
  */
 const FLOOR = 20_000
 
 export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
 
 /**
- * Describes how thoroughly a reader is measured. The length of the input doubles from `first` to `last`. A measurement
- * stops after `stepsMax` steps. The seed decides the random texts and their order.
+ * Describes how thoroughly a reader (a function that reads untrusted text) is measured. The length of the input doubles
+ * from `first` to `last`. A measurement stops after `stepsMax` steps. The seed decides the random texts and their
+ * order.
  */
 export type Effort = {
   first: number
@@ -33,8 +35,8 @@ export type Effort = {
 }
 
 /**
- * Returns the largest growth in the steps of a reader. `isLinear` is true if the steps never grow faster than the limit
- * allows.
+ * Returns the largest growth in the steps of a reader (a function that reads untrusted text). `isLinear` is true if the
+ * steps never grow faster than the limit allows.
  */
 export async function growthOf(
   { name, max, grammar, read, own = {}, budget = 0 }: Reader,
@@ -57,7 +59,7 @@ export async function growthOf(
       spent += steps
       const ratio = steps / Math.max(before, 1)
       // If only the longer of two texts enters a branch of the code, the number of steps jumps once. Therefore a reader
-      // counts as not linear only if the fast growth continues.
+      // (a function that reads untrusted text) counts as not linear only if the fast growth continues.
       const isOver =
         steps === Number.POSITIVE_INFINITY ||
         (steps > before * RATIO_MAX + FLOOR + budget &&

@@ -41,15 +41,16 @@ const BASE_FEE = numberToHex(parseGwei('1'))
 const REFERENCE_ROUNDS = 3
 
 /**
- * Compares redeem calls through one gas wallet with sending the transactions directly to the chain. The baseline counts
- * nonces in memory, checks no payment and stores nothing. Each row is yielded as soon as it is measured.
+ * Compares redeem calls (which take a payment) through one gas wallet with sending the transactions directly to the
+ * chain. The baseline counts nonces in memory, checks no payment and stores nothing. Each row is yielded as soon as it
+ * is measured.
  */
 export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   yield* withTill(setting, {}, async function* (bench) {
     yield await throughput(bench, 'settlements, automine', { many: MANY, inFlight: MANY })
     yield await gasOfPayments(bench, setting)
-    // Autovacuum analyzes new tables only within a minute. Without table statistics, a redeem call would read whole
-    // tables, so the benchmark analyzes the tables itself.
+    // Autovacuum analyzes new tables only within a minute. Without table statistics, a redeem call (which takes a
+    // payment) would read whole tables, so the benchmark analyzes the tables itself.
     await setting.pool.query('vacuum analyze')
     yield* latencies(bench, { payments: SOME, inFlight: IN_FLIGHT })
     yield* latencies(bench, { payments: FEW, inFlight: 1 })

@@ -49,7 +49,7 @@ export type MailOut = {
   messageIds: string[]
 }
 
-/** Describes one response of the service to a redeem request. */
+/** Describes one response of the service to a redeem request (which takes a payment). */
 export type RedeemAnswer = {
   key: string
   ok: boolean

@@ -263,7 +263,7 @@ test('the rate limit for x402 facilitator calls is six times the general limit, 
   expect(of({ RATE_LIMIT_REQUESTS: '10', RATE_LIMIT_FACILITATOR: '5' })).toBe(5)
 })
 
-test('the limit on all redeem calls is twelve times the general limit', () => {
+test('the limit on all redeem calls (which take a payment) is twelve times the general limit', () => {
   const of = (limit: string) =>
     parseConfig({ RATE_LIMIT_REQUESTS: limit }).limits.redeemCallsPerMinute
   expect(['0', '200'].map(of)).toEqual([0, 2_400])

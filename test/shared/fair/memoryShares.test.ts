@@ -11,7 +11,7 @@ test('a sharer (such as a network) gets at most half of the memory that others l
   // requests. Sharer b gets one, because half of the other 55 units is 27. Sharer c gets one, because half of the last
   // 40 units is 20.
   expect(granted.map(({ sharer }) => sharer)).toEqual(['a', 'a', 'a', 'b', 'c'])
-  // A second call of the same `release` function makes no additional memory free.
+  // A second call of the same `release` function frees no memory a second time.
   granted[0]!.release()
   granted[0]!.release()
   expect(shares.take('d', 40)).not.toBeNull()

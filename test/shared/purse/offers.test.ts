@@ -81,7 +81,7 @@ describe('a buyer reads the x402 challenge from the header or the body of a 402 
     expect(readChallenge(header.padEnd(CHARS_MAX + 1, '='), '')).toBeNull()
   })
 
-  test('a buyer refuses a challenge with more than 32 offers', () => {
+  test('a buyer refuses an x402 challenge with more than 32 offers', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       const many = Array.from({ length: 32 }, () => entry)
       expect(readBody(make({ accepts: many }))?.entries).toHaveLength(32)
@@ -90,7 +90,7 @@ describe('a buyer reads the x402 challenge from the header or the body of a 402 
     }
   })
 
-  test('an offer in a challenge is ignored if it lacks a required member, or if one of its texts has more than 2,048 characters', () => {
+  test('an offer in an x402 challenge is ignored if it lacks a required member, or if one of its texts has more than 2,048 characters', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       for (const member of Object.keys(entry)) {
         const lacking = { ...entry, [member]: undefined }
@@ -101,7 +101,7 @@ describe('a buyer reads the x402 challenge from the header or the body of a 402 
     }
   })
 
-  test('if one offer in a challenge cannot be read, the other offers are still read', () => {
+  test('if one offer in an x402 challenge cannot be read, the other offers are still read', () => {
     for (const [make, entry] of [[v1, V1] as const, [v2, V2] as const]) {
       const lacking = { ...entry, maxTimeoutSeconds: undefined }
       const read = readBody(make({ accepts: [lacking, null, entry, 'text'] }))
@@ -109,7 +109,7 @@ describe('a buyer reads the x402 challenge from the header or the body of a 402 
     }
   })
 
-  test('the buyer reads the seller’s error message from a challenge', () => {
+  test('the buyer reads the seller’s error message from an x402 challenge', () => {
     for (const make of [v1, v2]) {
       expect(readBody(make({ error: 'no funds' }))?.error).toBe('no funds')
       for (const error of [undefined, null, 7, 'x'.repeat(2_049)])
@@ -220,7 +220,7 @@ describe('a purse (wallet) chooses the cheapest offer that it can pay', () => {
     expect(reasonOf(changes)).toBeNull()
   })
 
-  test('a purse (wallet) chooses no offer from a challenge without offers', () => {
+  test('a purse (wallet) chooses no offer from an x402 challenge without offers', () => {
     expect(choose([])).toEqual({ ok: false, reason: 'no_offer' })
   })
 })

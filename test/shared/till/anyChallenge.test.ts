@@ -25,7 +25,7 @@ const versions = (body: unknown, header?: unknown) =>
 const payees = (body: unknown, header?: unknown) =>
   challengePayees(JSON.stringify(body), header === undefined ? undefined : base64(header))
 
-describe('the x402 version of a challenge is recognised by the place of the challenge in the response, and by its members', () => {
+describe('the version of an x402 challenge is recognised by its place in the response, and by its members', () => {
   test('an x402 challenge in the body has version 1, and a challenge in the header has version 2', () => {
     expect(versions(v1())).toEqual([1])
     expect(versions({}, v2())).toEqual([2])
@@ -60,7 +60,7 @@ describe('the x402 version of a challenge is recognised by the place of the chal
   })
 })
 
-describe('the service returns each EVM payee address of a challenge once', () => {
+describe('the service returns each EVM payee address of an x402 challenge once', () => {
   test('the payees of an x402 challenge are collected from body and header in lower case, each of them once', () => {
     const other = `0x${'12'.repeat(20)}`
     expect(payees(v1(), v2([V2, { payTo: other }]))).toEqual([PAYEE.toLowerCase(), other])

@@ -65,7 +65,7 @@ test('after masking, even a long text with several layers of escapes does not co
   }
 })
 
-test('a secret in an encoding that the masker does not know stays readable, which is a known limitation', () => {
+test('a secret in an encoding that the masker (which hides secrets in responses) does not know stays readable, which is a known limitation', () => {
   const reversed = [...SECRET].reverse().join('')
   expect(masker.text(reversed)).toBe(reversed)
 })

@@ -34,7 +34,7 @@ describe('a signature uses the requested field of a credential, or else the firs
   const fieldFault = (type: string, data: Record<string, unknown>, wanted?: string) =>
     faultOf(() => text(type, data, wanted))
 
-  test('signatures use by default the first field of the credential type that contains a text', () => {
+  test('signatures by the vault use by default the first field of the credential type that contains a text', () => {
     expect(text('API_KEY', { key: 'k', secret: 's' })).toBe('s')
     expect(text('API_KEY', { key: 'k', secret: 7 })).toBe('k')
     expect(text('OAUTH', { clientSecret: 'c' })).toBe('c')
@@ -43,7 +43,7 @@ describe('a signature uses the requested field of a credential, or else the firs
     )
   })
 
-  test('signatures use the requested field if this field may be used for signatures', () => {
+  test('signatures by the vault use the requested credential field if this field may be used for signatures', () => {
     expect(text('API_KEY', { key: 'k', secret: 's' }, 'key')).toBe('k')
     expect(text('CUSTOM', { webhookSecret: 'w' }, 'webhookSecret')).toBe('w')
   })

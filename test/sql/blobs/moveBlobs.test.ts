@@ -59,7 +59,7 @@ const contents = async () => {
   return rows[0] as { bytes: number; objects: number }
 }
 
-test('large contents can move to the object store and back without any changed byte, and small contents stay in the database', async () => {
+test('large mail contents can move to the object store and back without any changed byte, and small contents stay in the database', async () => {
   const { pool } = database
   const projectId = await newProject(pool)
   const mails = Array.from({ length: 6 }, (_, n) => largeMail(n))
@@ -122,7 +122,7 @@ test('a move of contents back to the database also removes the objects that no r
   expect([blobsWaiting, blobsOldestDueS]).toEqual([0, 0])
 })
 
-test('if the object store becomes unreachable while contents are moved, the next run of the command continues the work', async () => {
+test('if the object store becomes unreachable while mail contents are moved, the next run of the command continues the work', async () => {
   const { pool } = database
   await bucket.proxy.cut()
   const away = await move('store')

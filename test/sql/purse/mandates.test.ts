@@ -273,7 +273,7 @@ describe('the list of a project’s mandates (spending limits) contains active, 
   })
 })
 
-describe('a payment locks the mandates of its project until the service has decided whether the payment is allowed', () => {
+describe('a payment locks the mandates (spending limits) of its project until the service has decided whether the payment is allowed', () => {
   test('a payment locks all mandates (spending limits) that are valid now, and also stopped mandates, in the order of their creation', async () => {
     const projectId = await newProject(pool)
     await given(projectId, { name: 'from now on' })

@@ -130,14 +130,14 @@ test('a stop counts no gas for the cancellation of a payment that has expired or
   expect(await purse.reserve([await purse.wanted(1_000n)], 160_000)).toEqual(['signed'])
 })
 
-describe('a worker claims each signed cancellation of a payment once, and again after a pause', () => {
+describe('a worker takes each signed cancellation of a payment once, and again after a pause', () => {
   const age = (id: string, seconds: number) =>
     pool.query(
       'update purchases set cancel_sent_at = clock_timestamp() - make_interval(secs => $2) where id = $1',
       [id, seconds],
     )
 
-  test('a worker claims the cancellation of a payment once, and again after 30 and 60 seconds, until a block contains the cancellation', async () => {
+  test('a worker takes the cancellation of a payment once, and again after 30 and 60 seconds, until a block contains the cancellation', async () => {
     const { ids, take } = await stoppedWith(1)
     expect(await take()).toEqual(ids)
     expect(await take()).toEqual([])
@@ -152,7 +152,7 @@ describe('a worker claims each signed cancellation of a payment once, and again 
     expect(await take()).toEqual([])
   })
 
-  test('a worker claims no cancellation of a payment whose authorization has expired, because the token would refuse it', async () => {
+  test('a worker takes no cancellation of a payment whose authorization has expired, because the token would refuse it', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set valid_before = extract(epoch from clock_timestamp())::bigint - 1 where id = $1`,
@@ -161,7 +161,7 @@ describe('a worker claims each signed cancellation of a payment once, and again 
     expect(await take()).toEqual([])
   })
 
-  test('a worker does not claim a payment’s cancellation after a block contains the payment', async () => {
+  test('a worker does not take a payment’s cancellation after a block contains the payment', async () => {
     const { ids, take } = await stoppedWith(1)
     await pool.query(
       `update purchases set money = 'spent', tx_hash = '0x01', block_number = 1, block_hash = '0x02' where id = $1`,
@@ -170,7 +170,7 @@ describe('a worker claims each signed cancellation of a payment once, and again 
     expect(await take()).toEqual([])
   })
 
-  test('a worker claims cancellations that were never sent before those that were sent, and only as many as it requests', async () => {
+  test('a worker takes cancellations that were never sent before those that were sent, and only as many as it requests', async () => {
     const { ids, take } = await stoppedWith(3)
     await age(ids[0]!, 40)
     expect((await take(2)).toSorted()).toEqual([ids[1]!, ids[2]!].toSorted())

@@ -70,7 +70,7 @@ describe('an owner can withdraw all money of a purse (wallet) that is not reserv
   })
 })
 
-describe('a worker claims each signed transfer once, and again after a pause', () => {
+describe('a worker takes each signed transfer once, and again after a pause', () => {
   beforeEach(knowChain)
 
   test('a worker claims a signed transfer out of the purse (wallet), and again only after 30 seconds', async () => {
@@ -94,7 +94,7 @@ describe('a worker claims each signed transfer once, and again after a pause', (
     expect(await take()).toHaveLength(1)
   })
 
-  test('the wait before a worker claims a failing transfer again doubles from 30 seconds to 8 minutes', async () => {
+  test('the wait before a worker takes a failing transfer again doubles from 30 seconds to 8 minutes', async () => {
     const { id } = await newSweep()
     expect(await take()).toHaveLength(1)
     const sentBefore = (seconds: number) =>
@@ -141,7 +141,7 @@ describe('a worker claims each signed transfer once, and again after a pause', (
     expect(taken).toEqual(await noncesOf([fresh, sent]))
   })
 
-  test('two workers never claim the same transfer, and do not wait for each other', async () => {
+  test('two workers never take the same transfer, and do not wait for each other', async () => {
     await newSweep()
     await transaction(pool, async (db) => {
       expect(await takeTransfers(db, network, 1)).toHaveLength(1)

@@ -3,7 +3,8 @@ import type { Grammar } from '../inputs/shapes.ts'
 /** Describes a function that reads untrusted text, and whose steps the tests count. */
 export type Reader = {
   /**
-   * Holds the file name and the function name. If a function is measured twice, the name of the variant is added.
+   * Holds the file name and the function name of a measured function. If a function is measured twice, the name of the
+   * variant is added.
    */
   name: string
   /** Holds the size of the largest input that the service passes to the function, in UTF-16 units or bytes. */

@@ -178,8 +178,8 @@ class Compiler {
   readonly #tests = new Map<string, CharTest>()
 
   /**
-   * Tests single characters with the native engine, so that classes, properties and letter case behave exactly as in a
-   * native search.
+   * Tests single characters of a regular expression search with the native engine, so that classes, properties and
+   * letter case behave exactly as in a native search.
    */
   #test(raw: string): CharTest {
     const known = this.#tests.get(raw)

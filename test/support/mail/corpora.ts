@@ -27,7 +27,10 @@ const corporaOf = <Item>(
     : []),
 ]
 
-/** Returns the paths of the mail files of a corpus. Each file contains one mail with the bytes that SMTP delivered. */
+/**
+ * Returns the paths of the mail files of a corpus of test mails. Each file contains one mail with the bytes that SMTP
+ * delivered.
+ */
 export const mailCorpora = (): Corpus<string>[] =>
   corporaOf('mails', 'eml', (folder) =>
     (readdirSync(folder, { recursive: true }) as string[])

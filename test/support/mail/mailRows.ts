@@ -197,7 +197,7 @@ export async function receive(
   }
 }
 
-/** Reads the types of the events of a project, in the order of the events. */
+/** Reads the types of the webhook events of a project, in the order of the events. */
 export async function eventsOf(pool: Pool, projectId: string): Promise<string[]> {
   const { rows } = await pool.query('select type from events where project_id = $1 order by seq', [
     projectId,

@@ -66,7 +66,8 @@ export async function startSink({
     authOptional: true,
     disabledCommands: tls ? [] : ['STARTTLS'],
     disableReverseLookup: true,
-    // The sink never closes an idle connection itself, so a test sees when the service closes it.
+    // The sink (the SMTP server of a test) never closes an idle connection itself, so a test sees when the service
+    // closes it.
     socketTimeout: 10 * 60_000,
     logger: false,
     ...(bytesMax === undefined ? {} : { size: bytesMax }),

@@ -63,8 +63,8 @@ export type BuyScene = AsyncDisposable & {
   /** Returns the milliseconds until the queued job of a purchase runs. */
   pauseMs(id: string): Promise<number>
   /**
-   * Makes a project with a purse (a wallet that pays) and a mandate that permits payments to the shop. If `purse` is
-   * false, the project has no purse.
+   * Makes a project with a purse (a wallet that pays) and a mandate that permits payments to the fake shop. If `purse`
+   * is false, the project has no purse.
    */
   newProject(given?: { purse?: boolean; terms?: Partial<MandateTerms> }): Promise<string>
   /** Stores the credential `weather` for one host. */
@@ -174,7 +174,7 @@ export async function startBuyScene(): Promise<BuyScene> {
   return scene
 }
 
-/** Makes the shop demand a payment, and serve its content after the payment. */
+/** Makes the fake shop demand a payment, and serve its content after the payment. */
 export function openShop(shop: Shop): void {
   shop.heard = []
   shop.ask = () => challenge()

@@ -12,9 +12,9 @@ export type McpSeller = AsyncDisposable & {
   url: string
   host: string
   calls: ToolCall[]
-  /** Lists the HTTP requests that the server received, each as its method and its JSON-RPC method. */
+  /** Lists the HTTP requests that the fake MCP server received, each as its method and its JSON-RPC method. */
   requests: string[]
-  /** Lists the URL paths of the HTTP requests that the server received. */
+  /** Lists the URL paths of the HTTP requests that the fake MCP server received. */
   paths: string[]
   headers: Headers[]
   call: (call: ToolCall) => ToolAnswer | Promise<ToolAnswer>

@@ -57,9 +57,9 @@ const logsOf = (transfers: readonly Moved[]) =>
 
 export type HandChain = Disposable & {
   chain: KnownChain
-  /** Holds the blocks that the node has, by number, and the newest final block. */
+  /** Holds the blocks that the fake chain node has, by number, and the newest final block. */
   blocks: Map<bigint | 'finalized', Block>
-  /** Lists the RPC methods that callers have requested from the node. */
+  /** Lists the RPC methods that callers have requested from the fake chain node. */
   asked: string[]
   /** Lists the authorizations that are used or cancelled, by nonce. */
   events: Map<Hex, { kind: 'used' | 'canceled'; payer: Address; txHash: Hex; block: bigint }>
@@ -74,7 +74,7 @@ export type HandChain = Disposable & {
   codes: Map<string, Hex | ((block: bigint) => Hex | { error: { code: number; message: string } })>
   /** Puts a transaction into a block of the fake chain. */
   mine(txHash: Hex, block: Place, transfers: readonly Moved[], status?: 0 | 1): void
-  /** Makes the node refuse to send the receipt of a transaction, because the receipt is too large. */
+  /** Makes the fake chain node refuse to send the receipt of a transaction, because the receipt is too large. */
   withholdReceipt(txHash: Hex): void
   /** Removes a transaction from the fake chain. */
   drop(txHash: Hex): void

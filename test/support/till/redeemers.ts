@@ -1,12 +1,12 @@
 /**
- * Sends many redeem requests at once from a separate process. Bun allows at most 256 open requests in a process, so
- * waiting redeem requests would block the other requests of the test.
+ * Sends many redeem requests (which take a payment) at once from a separate process. Bun allows at most 256 open
+ * requests in a process, so waiting redeem requests would block the other requests of the test.
  */
 import type { Agent } from '../service.ts'
 
 /**
- * Sets the milliseconds after which a redeem request without a response fails. The service responds within
- * SETTLEMENT_WAIT_MS.
+ * Sets the milliseconds after which a redeem request (which takes a payment) without a response fails. The service
+ * responds within SETTLEMENT_WAIT_MS.
  */
 const DEADLINE_MS = 150_000
 

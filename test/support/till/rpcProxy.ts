@@ -3,9 +3,9 @@ import { serve } from 'bun'
 
 type Fault =
   | null
-  /** Makes the proxy respond to every request with the given HTTP status. */
+  /** Makes the proxy of the chain node respond to every request with the given HTTP status. */
   | { status: number }
-  /** Makes the proxy delay every response by the given number of milliseconds. */
+  /** Makes the proxy of the chain node delay every response by the given number of milliseconds. */
   | { delayMs: number }
 
 type Message = { id: number; method: string; params: unknown[] }
@@ -32,7 +32,7 @@ export type RpcProxy = {
    * node.
    */
   hold: { method: string; when: 'before' | 'after' } | null
-  /** Counts the requests that the proxy holds back. */
+  /** Counts the requests that the proxy of the chain node holds back. */
   held: number
   stop(): Promise<void>
 }
@@ -84,8 +84,8 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // The node has either ended, or has responded to a whole batch with a single error, so the proxy sends an error
-      // for the whole request.
+      // The chain node has either ended, or has responded to a whole batch with a single error, so the proxy sends an
+      // error for the whole request.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },

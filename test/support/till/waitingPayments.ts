@@ -13,7 +13,7 @@ export type WaitingPayment = SignedPayment & { id: string }
  */
 export type Order = { account?: PrivateKeyAccount; changes?: Partial<Authorization> }
 
-/** Sets the number of concurrent redeem requests. */
+/** Sets the number of concurrent redeem requests (which take a payment). */
 const IN_FLIGHT = 40
 
 /**

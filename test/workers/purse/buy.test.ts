@@ -305,7 +305,7 @@ describe('a purchase job signs in at a seller only if the purse (wallet) has pai
     },
   })
 
-  /** Makes a project that has already paid the shop once. */
+  /** Makes a project that has already paid the fake shop once. */
   async function newRegular(): Promise<string> {
     const projectId = await scene.newProject()
     const { id } = await bought({ projectId })

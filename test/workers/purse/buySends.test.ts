@@ -50,7 +50,7 @@ async function bought(given: Accepted = {}) {
   return scene.purchase(id)
 }
 
-/** Makes a purchase with a signed payment that the shop has not yet accepted or refused. */
+/** Makes a purchase with a signed payment that the fake shop has not yet accepted or refused. */
 async function undecided(given: Accepted = {}): Promise<string> {
   const { serve } = shop
   shop.serve = busy
@@ -249,7 +249,7 @@ describe('a purchase job stores a verdict about the signatures of the seller’s
     return { format: 'eip712', payload, signature }
   }
 
-  /** Makes the shop sign its offer and its receipt, each for one resource. */
+  /** Makes the fake shop sign its offer and its receipt, each for one resource. */
   function prove(
     resourceUrl: string,
     named: string | null = null,

@@ -19,7 +19,7 @@ beforeEach(() => openShop(scene.shop))
 afterAll(() => scene[Symbol.asyncDispose]())
 
 /**
- * Buys at a path of the shop. @returns the state, and the reason why the owner must decide or why the purchase is
+ * Buys at a path of the fake shop. @returns the state, and the reason why the owner must decide or why the purchase is
  * refused.
  */
 async function buy(projectId: string, path: string, given: Accepted = {}) {
@@ -50,7 +50,7 @@ test('if a price has risen, the payment waits for the owner’s approval, howeve
   expect(await buy(projectId, '/weather/')).toEqual(['answered', null])
 })
 
-/** Gives a project a mandate (spending limit) for one path of the shop. */
+/** Gives a project a mandate (spending limit) for one path of the fake shop. */
 async function giveFor(projectId: string, path: string, isStopped: boolean): Promise<void> {
   const { pool, shop } = scene
   const resources = [`http://${shop.host}${path}`]

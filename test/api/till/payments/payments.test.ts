@@ -132,7 +132,7 @@ test('the API lists the payments of one project only, newest first and in pages'
   expect((await other.get('/v0/payments/pay_nothing')).status).toBe(404)
 })
 
-test('if a redeem call uses the Idempotency-Key of a different call, it gets a conflict, and a malformed Idempotency-Key is refused', async () => {
+test('if a redeem call (which takes a payment) uses the Idempotency-Key of a different call, it gets a conflict, and a malformed Idempotency-Key is refused', async () => {
   const first = await pay()
   const key = { 'idempotency-key': 'order-1' }
   const { body } = await redeem(seller, first.header, {}, key)

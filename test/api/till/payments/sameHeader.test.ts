@@ -45,8 +45,8 @@ for (const { name, from, isLate, reason } of [
   test(`a payment header ${name} pays only for the first resource, both while its payment is pending and after the payment has ended`, async () => {
     await till.client.setAutomine(false)
     const { header } = await pay({ from: from() })
-    // On a busy machine the check of the contract wallet may end only after the deadline of the redeem call. In that
-    // case no payment is claimed, so the test repeats the redeem call.
+    // On a busy machine the check of the contract wallet may end only after the deadline of the redeem call (which
+    // takes a payment). In that case no payment is claimed, so the test repeats the redeem call.
     const first = await waitFor('the payment to be on its way', async () => {
       const answer = await redeem(seller, header)
       return answer.body.reason === 'settlement_pending' ? answer : null

@@ -31,7 +31,7 @@ function passes(list: readonly string[], wanted: string): boolean {
   })
 }
 
-/** Returns hosts that just match or just miss the entries of the list, and random hosts. */
+/** Returns hosts that just match or just miss the entries of a list of allowed hosts, and random hosts. */
 const hostsNear = (list: readonly string[]) => [
   ...list.flatMap((one) => {
     const base = one.replace(/^\*\./, '')

@@ -17,8 +17,8 @@ const { pick, int, chance } = createRandom(20_261_122, 'bounds')
 const LISTS = 4_000
 
 /**
- * Makes random lists. For each of the test values `probes`, compares the decision of the service with that of the naive
- * function `passes`.
+ * Makes random lists of allowed values. For each of the test values `probes`, compares the decision of the service with
+ * that of the naive function `passes`.
  */
 function judge(
   meet: Meet,

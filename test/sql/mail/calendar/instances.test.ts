@@ -105,7 +105,7 @@ describe('a job run claims an event whose instances must be computed, so that no
     const claim = randomUUID()
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 1 })
     expect(await take(projectId)).toBeNull()
-    // Even if another event is due, a job run that requests an event again still gets the event that it has claimed
+    // Even if another event is due, a job run that requests an event again still gets the event that it has taken
     // before.
     const waiting = await newEvent(pool, projectId, { source: 'rule', expand_at: ago(DAY_MS) })
     expect(await take(projectId, claim)).toMatchObject({ row, tries: 2 })

@@ -58,8 +58,8 @@ const take = async (projectId: string, claim: string = randomUUID()) =>
   (await takePendingTexts(pool, projectId, { claim, limit: 1 }))[0] ?? null
 const ago = (ms: number) => new Date(Date.now() - ms)
 
-describe('each run of the job that reads attachments claims one attachment that no other run is reading', () => {
-  test('a job run claims the oldest waiting attachment of its project that no other run is reading', async () => {
+describe('each run of the job that reads attachments takes one attachment that no other run is reading', () => {
+  test('a job run takes the oldest waiting attachment of its project that no other run is reading', async () => {
     const [projectId, other] = [await newProject(pool), await newProject(pool)]
     await waiting(other)
     await waiting(projectId, 'sent', { state: 'ready' })
@@ -69,7 +69,7 @@ describe('each run of the job that reads attachments claims one attachment that 
     expect(taken[0]).toMatchObject({ attachmentId: 'att_1', tries: 1, filename: '' })
   })
 
-  test('before a job run claims an attachment, it learns who sent the attachment', async () => {
+  test('before a job run takes an attachment, it learns who sent the attachment', async () => {
     const projectId = await newProject(pool)
     const received = async (remoteIp: string) => {
       const { messageId } = await receive(pool, projectId, undefined, { remoteIp })
@@ -104,7 +104,7 @@ describe('each run of the job that reads attachments claims one attachment that 
     expect(await take(projectId)).toMatchObject({ messageRow: older, tries: 1 })
   })
 
-  test('two minutes after a job run claimed an attachment, another job run may claim it', async () => {
+  test('two minutes after a job run took an attachment, another job run may take it', async () => {
     const [early, late] = [await newProject(pool), await newProject(pool)]
     await waiting(early, 'queued', { claimed_at: ago(1.9 * MINUTE_MS) })
     const row = await waiting(late, 'queued', { claimed_at: ago(2.1 * MINUTE_MS) })
@@ -126,7 +126,7 @@ describe('each run of the job that reads attachments claims one attachment that 
   })
 })
 
-describe('a job run claims several small attachments of one message together', () => {
+describe('a job run takes several small attachments of one message together', () => {
   const SMALL = 4096
   /** Stores a sent message with attachments of the given sizes, which no job has read yet. */
   async function withFiles(projectId: string, sizes: readonly number[]): Promise<string> {
@@ -150,7 +150,7 @@ describe('a job run claims several small attachments of one message together', (
       [row, id, tries],
     )
 
-  test('a job run claims no more attachments than its limit, and all of them from one message', async () => {
+  test('a job run takes no more attachments than its limit, and all of them from one message', async () => {
     const projectId = await newProject(pool)
     const [first, second] = [
       await withFiles(projectId, [1, 1, 1]),
@@ -195,7 +195,7 @@ describe('a job run claims several small attachments of one message together', (
     expect(idsOf(await takeMany(projectId, 2, claim))).toEqual(taken)
   })
 
-  test('an attachment that a job run gives back can be claimed at once, and does not count as an attempt', async () => {
+  test('an attachment that a job run gives back can be taken at once, and does not count as an attempt', async () => {
     const projectId = await newProject(pool)
     await withFiles(projectId, [1, 1, 1])
     const claim = randomUUID()
@@ -228,7 +228,7 @@ describe('the next attachment of a project is read as soon as it is due and the 
     expect([await at(projectId), await at(none)]).toEqual([0, undefined])
   })
 
-  test('if a job run has claimed an attachment, the next job comes two minutes later, or at once if another attachment waits', async () => {
+  test('if a job run has taken an attachment, the next job comes two minutes later, or at once if another attachment waits', async () => {
     const projectId = await newProject(pool)
     const claimed_at = ago(MINUTE_MS)
     await waiting(projectId, 'queued', { claimed_at })

@@ -1,4 +1,7 @@
-/** Tests the data that the service reads about the earlier payments of a project: hosts, payees and base prices. */
+/**
+ * Tests the data that the service reads about the earlier payments of a project: hosts, payees and base prices (the
+ * measure for price rises).
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Keyring } from '../../../../shared/vault/envelope.ts'
 import { type PaidPlace, readPaidBefore } from '../../../../sql/purse/purchases/paidBefore.ts'
@@ -90,26 +93,26 @@ describe('a purse (wallet) knows a host or payee only after it has paid there', 
   })
 })
 
-describe('the base price of a path is the lowest price that was paid there in the last 30 days', () => {
+describe('the base price (the measure for price rises) of a path is the lowest price that was paid there in the last 30 days', () => {
   const now = new Date()
 
-  test('the base price of a path at the first payment is the price of this payment', async () => {
+  test('the base price (the measure for price rises) of a path at the first payment is the price of this payment', async () => {
     expect((await paidBefore([])).baseOf(PLACE, 700n, now)).toEqual({ atomic: 700n, at: now })
   })
 
-  test('the base price of a path is the lowest price that was paid before', async () => {
+  test('the base price (the measure for price rises) of a path is the lowest price that was paid before', async () => {
     const before = await paidBefore([1_000n, 900n, 1_050n])
     expect(before.baseOf(PLACE, 950n, now).atomic).toBe(900n)
     expect(before.baseOf(PLACE, 901n, now).at).not.toBe(now)
   })
 
-  test('an equal or lower price becomes the new base price of a path', async () => {
+  test('an equal or lower price becomes the new base price (the measure for price rises) of a path', async () => {
     const before = await paidBefore([1_000n])
     expect(before.baseOf(PLACE, 1_000n, now)).toEqual({ atomic: 1_000n, at: now })
     expect(before.baseOf(PLACE, 999n, now)).toEqual({ atomic: 999n, at: now })
   })
 
-  test('a price that was paid for another path, tool or host is not used as the base price', async () => {
+  test('a price that was paid for another path, tool or host is not used as the base price (the measure for price rises)', async () => {
     const others = [
       { ...PLACE, path: '/tides' },
       { ...PLACE, tool: 'weather' },
@@ -119,7 +122,7 @@ describe('the base price of a path is the lowest price that was paid there in th
     for (const place of others) expect(before.baseOf(place, 700n, now).atomic).toBe(700n)
   })
 
-  test('if the lowest price is more than 30 days old, the base price is the last price that was paid', async () => {
+  test('if the lowest price is more than 30 days old, the base price (the measure for price rises) is the last price that was paid', async () => {
     const aged = (ms: number) => ({ atomic: 900n, at: new Date(now.getTime() - ms) })
     const young = await remembered(1_100n, aged(30 * DAY_MS))
     expect(young.baseOf(PLACE, 1_150n, now)).toEqual(aged(30 * DAY_MS))
@@ -127,7 +130,7 @@ describe('the base price of a path is the lowest price that was paid there in th
     expect(old.baseOf(PLACE, 1_150n, now)).toEqual({ atomic: 1_100n, at: now })
   })
 
-  test('the later of two payments sets the base price, even if the service records the later payment first', async () => {
+  test('the later of two payments sets the base price (the measure for price rises), even if the service records the later payment first', async () => {
     const before = await remembered(1_000n, { atomic: 1_000n, at: now })
     before.note({ ...PLACE, row: 999n }, 500n, { atomic: 500n, at: now })
     expect(before.baseOf(PLACE, 1_200n, now).atomic).toBe(1_000n)

@@ -27,7 +27,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const newPurse = (terms: Partial<MandateTerms> = {}) => newPurseOf(database.pool, keyring, terms)
 
-test('payments that are decided together never exceed the limits of the owner’s mandate', async () => {
+test('payments that are decided together never exceed the limits of the owner’s mandate (spending limit)', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, day: 25_000n } })
   const wanted = [10_000n, 10_000n, 6_000n, 5_000n, 1n]
   const group = []
@@ -42,7 +42,7 @@ test('payments that are decided together never exceed the limits of the owner’
   expect(await purse.reserved()).toEqual([25_000n, 25_000n])
 })
 
-test('payments that are decided together never exceed the mandate’s number of payments in a minute', async () => {
+test('payments that are decided together never exceed the number of payments that the mandate (spending limit) allows in a minute', async () => {
   const purse = await newPurse({ paymentsPerMinute: 2 })
   const group = [await purse.wanted(1n), await purse.wanted(1n), await purse.wanted(1n)]
   expect(await purse.reserve(group)).toEqual(['signed', 'signed', 'refused too_many_payments'])

@@ -62,7 +62,7 @@ test('a payment with a settlement job does not count as idle, so no second job i
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment whose settlement job has failed finally counts as idle, so its settlement must be queued again', async () => {
+test('a payment whose settlement job has failed finally counts as idle (without work in progress), so its settlement must be queued again', async () => {
   const id = await oldPayment()
   await queueSettlement(pool, id, null)
   expect(await isIdle(id)).toBe(false)

@@ -72,7 +72,7 @@ export type ShopService = {
   purser: Purser
   /** Lists the calls that reached the service. */
   calls: Call[]
-  /** Lists the idempotency keys of the redeem calls. */
+  /** Lists the idempotency keys of the redeem calls (which take a payment). */
   keys(): (string | null)[]
   /** Replaces the response of the service to each call, until the test sets it to null. */
   answer: ((call: Call) => unknown) | null
@@ -81,8 +81,8 @@ export type ShopService = {
 }
 
 /**
- * Starts a service that accepts each payment once. A second redeem call with the same idempotency key gets the same
- * response again, and a call with another key gets `duplicate_settlement`.
+ * Starts a service that accepts each payment once. A second redeem call (which takes a payment) with the same
+ * idempotency key gets the same response again, and a call with another key gets `duplicate_settlement`.
  */
 export function shopService(retries = 0): ShopService {
   const granted = new Map<string, string | null>()

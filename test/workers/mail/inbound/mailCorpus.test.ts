@@ -1,4 +1,4 @@
-/** Tests that every message of a corpus reaches an inbox, readable and complete. */
+/** Tests that every message of a corpus of test mails reaches an inbox, readable and complete. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { insertInboundMails } from '../../../../sql/mail/inbound/inboundMails.ts'
@@ -13,8 +13,8 @@ import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/long.ts'
 
 /**
- * Sets the minimum fraction of a corpus whose messages must show a text. It is below 1, because some messages have only
- * one line or only a header.
+ * Sets the minimum fraction of a corpus of test mails whose messages must show a text. It is below 1, because some
+ * messages have only one line or only a header.
  */
 const READABLE_SHARE = 0.95
 const UNPARSEABLE_SHARE = 0.03
@@ -59,7 +59,7 @@ for (const { name, items: files } of mailCorpora()) {
       [agent.project.id],
     )
     const count = Object.fromEntries(states.map(({ state, n }) => [state, n]))
-    // If the corpus contains a message twice, the second copy counts as a repeated delivery.
+    // If the corpus of test mails contains a message twice, the second copy counts as a repeated delivery.
     expect(count.stored! + (count.retransmission ?? 0)).toBe(files.length)
     expect(count.retransmission ?? 0).toBeLessThan(files.length * 0.05)
 

@@ -1,6 +1,4 @@
-/**
- * Kills an API process during a redeem call, and repeats the call at another process.
- */
+/** Kills an API process during a redeem call (which takes a payment), and repeats the call at another process. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../../shared/till/devnetAccounts.ts'
 import { printed, startProcess } from '../../../../support/process/process.ts'

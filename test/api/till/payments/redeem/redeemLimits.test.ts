@@ -1,5 +1,6 @@
 /**
- * Tests which redeem calls count against the limit of new payments, and which limits apply to the other redeem calls.
+ * Tests which redeem calls (which take a payment) count against the limit of new payments, and which limits apply to
+ * the other redeem calls.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../../api/http/server.ts'
@@ -25,7 +26,7 @@ import { waitFor } from '../../../../support/waitFor.ts'
 import '../../../../support/long.ts'
 
 const LIMIT = 6
-/** Sets the limit of all redeem calls of a project together. */
+/** Sets the limit of all redeem calls (which take a payment) of one project. */
 const CALLS = 12 * LIMIT
 
 let till: TestTill
@@ -212,7 +213,7 @@ test('payments whose signatures only the chain can check have a separate limit',
   }
 })
 
-test('all redeem calls of a project together have a limit, so that worthless payment headers take little processor time', async () => {
+test('all redeem calls (which take a payment) of a project together have a limit, so that worthless payment headers take little processor time', async () => {
   const seller = await till.newSeller()
   await withinOneMinute()
   const answers: Answer[] = []
@@ -240,7 +241,7 @@ test('a call with a wrong resource, a wrong body or a repeated Idempotency-Key d
   }
 })
 
-test('a redeem call above its limit stores no Idempotency-Key', async () => {
+test('a redeem call (which takes a payment) above its limit stores no Idempotency-Key', async () => {
   const seller = await till.newSeller()
   await withinOneMinute()
   await fillPlaces(seller, LIMIT)

@@ -30,7 +30,7 @@ const sentByGasWallet = () =>
 const many = <Item>(count: number, make: (n: number) => Promise<Item>): Promise<Item[]> =>
   Promise.all(Array.from({ length: count }, (_, n) => make(n)))
 
-test('50 concurrent redeem calls for one payment header lead to one transaction, and only one of the calls succeeds', async () => {
+test('for one payment header, 50 concurrent redeem calls (which take a payment) lead to one transaction, and only one of the calls succeeds', async () => {
   const before = await sentByGasWallet()
   const { header } = await pay()
   const answers = await many(50, () => redeem(seller, header))
@@ -47,7 +47,7 @@ test('50 concurrent redeem calls for one payment header lead to one transaction,
   })
 })
 
-test('50 concurrent redeem calls with the same Idempotency-Key get the same stored response', async () => {
+test('50 concurrent redeem calls (which take a payment) with the same Idempotency-Key get the same stored response', async () => {
   const before = await sentByGasWallet()
   const { header } = await pay()
   const keyed = { 'idempotency-key': 'one-and-the-same' }

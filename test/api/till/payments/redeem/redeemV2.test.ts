@@ -1,4 +1,4 @@
-/** Tests the challenge and redeem calls with x402 version 2. */
+/** Tests x402 version 2 in the challenge call and in the redeem call (which takes a payment). */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Agent } from '../../../../support/service.ts'
 import {
