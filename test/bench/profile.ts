@@ -6,7 +6,7 @@ import { drain, type Work, workRows } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** Names the folder for the CPU profiles. The developer tools of Chromium show such a file as a flame graph. */
+/** Names the folder for the CPU profiles. The developer tools of Chromium show such a profile as a flame graph. */
 const FOLDER = join(ROOT, 'test/artefacts/profile')
 /**
  * Sets the smallest fraction of the measured time that a function or an SQL statement must take to get a row in the

@@ -105,8 +105,8 @@ test('if its database row is deleted, a worker pool registers again under the sa
     return rows.length === 1 && rows[0].id !== before.id ? rows : null
   })
   expect(after.graphile_pool_id).toBe(before.graphile_pool_id)
-  // The test adds an old database row of the pool, because a worker process that dies during its start leaves such a
-  // row.
+  // The test adds an old database row of the worker pool, because a worker process that dies during its start leaves
+  // such a row.
   await pool.query(
     `insert into worker_pools (graphile_pool_id, pool_name, registered_at, suspect_since)
      values ($1, 'inbound', now() - interval '1 minute', now() - interval '1 minute')`,

@@ -300,7 +300,7 @@ test('one timeout covers all attempts of a call and the waits between the attemp
   expect(hanging.requests).toHaveLength(1)
 })
 
-test('an AbortSignal ends a running attempt and the wait for the next attempt', async () => {
+test('an AbortSignal ends the running attempt of a client call and the wait for the next attempt', async () => {
   const stop = new AbortController()
   const hanging = await misbehaving(['hang'])
   const underWay = rejection(hanging.purser.whoami({ signal: stop.signal }))

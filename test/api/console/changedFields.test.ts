@@ -123,7 +123,7 @@ describe.skipIf(!hasBrowser)(
       expect((await agent.get('/v0/vault/bank')).status).toBe(403)
     })
 
-    test('if a person withholds a secret, an allowed path and a placement with a comma stay one entry each', async () => {
+    test('if a person withholds a secret, an allowed path and a placement (where the secret may be used) with a comma stay one entry each', async () => {
       const agent = await till.service.newAgent()
       const bounds = { allowedPaths: ['/v1/charges/x,/admin'], placement: ['path:/a,body'] }
       const secret = { type: 'API_KEY', data: { key: 'correct horse' } }

@@ -132,7 +132,7 @@ describe('the relay passes each message of the MCP host to the service, and the 
     expect(sent.map(({ id }) => id)).toEqual(['two', 1])
   })
 
-  test('if the host closes its connection after a message, it still gets the response before the relay ends', async () => {
+  test('if the MCP host closes its connection after a message, it still gets the response before the relay ends', async () => {
     const { say, asked, sent, end, isOver } = await start(() => null)
     say({ id: 1, method: 'slow' })
     await waitFor('the request', () => asked.length === 1)

@@ -10,7 +10,7 @@ import '../../support/long.ts'
 
 type Entry = Record<string, string | number | boolean | null>
 
-test('after a chain reorganisation, the accounting entries of sales, refunds, purchases and a sweep still match the chain', async () => {
+test('after a chain reorganisation, the accounting entries of sales, refunds, purchases and a sweep (withdrawal) still match the chain', async () => {
   await using till = await startPurseTill()
   const { platform, url, database, config } = till.service
   const seller = await till.newSeller()

@@ -90,8 +90,8 @@ test('a PUT with an API key cannot widen the bounds (allowed uses) of a withheld
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // The new credential has the type LOGIN, whose default placement differs from that of the previous type. Nevertheless
-  // the PUT must not widen the placement.
+  // The new credential has the type LOGIN, whose default placement (where its secret may be used) differs from that of
+  // the previous type. Nevertheless the PUT must not widen the placement.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })

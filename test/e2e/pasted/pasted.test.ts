@@ -43,7 +43,9 @@ afterAll(() => reader[Symbol.asyncDispose]())
 
 const keyOf = ({ page, text }: Block) => `${page}\n${text}`
 
-/** Returns the block of a page that contains a text. @throws {Error} unless exactly one block contains the text. */
+/**
+ * Returns the code block of a page that contains a text. @throws {Error} unless exactly one block contains the text.
+ */
 function blockOf(page: string, part: string) {
   const found = blocks.filter((block) => block.page === page && block.text.includes(part))
   const [block] = found
@@ -234,7 +236,9 @@ const CLIENT = `import { Purser } from 'purser-client'
 const purser = new Purser({ apiKey: process.env.KEY, baseUrl: process.env.API })
 `
 
-/** Returns a header of an unpaid response of the shop, or null if the shop does not answer. */
+/**
+ * Returns a header of an unpaid response of the seller that the page starts, or null if this seller does not answer.
+ */
 const offerOf = async (header: string): Promise<string | null> => {
   const response = await fetch(`http://127.0.0.1:${reader.shopPort}/weather`).catch(() => null)
   return response?.headers.get(header) ?? null

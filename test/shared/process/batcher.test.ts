@@ -72,7 +72,7 @@ test('a batcher (which runs one SQL statement for many items) runs those with th
   expect(batches).toEqual([[0], [1, 7, 8], [9], [500, 501, 502], [503]])
 })
 
-test('the batcher’s function drain waits for all statements that are running', async () => {
+test('the function drain of the batcher (which runs one SQL statement for many items) waits for all statements that are running', async () => {
   const { batcher, batches } = startBatcher(0)
   const first = batcher.submit(1)
   const second = batcher.submit(2)

@@ -135,7 +135,7 @@ describe('a secret is refused in a request part that its placement (list of allo
     expect(refuse('{{basicAuth}}')).toThrow(OutOfBoundsError)
   })
 
-  test('a placement (list of allowed request parts) for `apiKey` or `key` counts for both names, unless the credential has both fields', () => {
+  test('a placement (list of allowed request parts) for `apiKey` or `key` applies to both names, unless the credential has both fields', () => {
     const key = { data: { key: 'abcdef-1' } }
     for (const text of ['{{key}}', '{{apiKey}}'])
       for (const placement of ['key@body', 'apiKey@body'])

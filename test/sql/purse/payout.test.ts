@@ -362,7 +362,7 @@ describe('after a purse (wallet) gets a new key, its money moves from the old ad
     expect(swept.kind).toBe('nothing_free')
   })
 
-  test('after a key change, the old address sends no second transfer until the next day if the gas is used up', async () => {
+  test('after a key change, the old address of a purse (wallet) sends no second transfer until the next day if the gas is used up', async () => {
     await recordHead(pool, HEAD)
     const { projectId } = await newPurse(pool, keyring)
     await rotatePurseKey(pool, keyring, ownerOf(projectId))

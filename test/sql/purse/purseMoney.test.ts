@@ -77,7 +77,7 @@ test.each([
   })
 })
 
-test('a project can be deleted although somebody pays less than a cent to its purse (wallet), and the purge waits for the end of the payment', async () => {
+test('a project can be deleted although somebody pays less than a cent to its purse (wallet), and the purge (data removal) waits for the end of the payment', async () => {
   const { projectId, address } = await emptyPurse()
   const id = await newPayment(pool, { recipient: address, amountAtomic: CENT - 1n })
   expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
@@ -87,7 +87,7 @@ test('a project can be deleted although somebody pays less than a cent to its pu
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('a settled payment does not prevent the deletion if the last read balance includes it, and the purge waits until its block is final', async () => {
+test('a settled payment does not prevent the deletion if the last read balance includes it, and the purge (data removal) waits until its block is final', async () => {
   const { projectId, address } = await emptyPurse()
   const { id } = await newSettled(pool, { recipient: address, amountAtomic: CENT })
   expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
@@ -97,7 +97,7 @@ test('a settled payment does not prevent the deletion if the last read balance i
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('the purge keeps the keys of a purse (wallet) until a balance that was read after the deletion shows no money', async () => {
+test('the purge (data removal) keeps the keys of a purse (wallet) until a balance that was read after the deletion shows no money', async () => {
   const { projectId, address } = await emptyPurse()
   expect(await deleteProject(pool, projectId, null)).toEqual({ kind: 'ok' })
   expect(await purge(projectId)).toEqual([false, 1])
@@ -109,7 +109,7 @@ test('the purge keeps the keys of a purse (wallet) until a balance that was read
   expect(await queuedPurges(projectId)).toBe(0)
 })
 
-test('the purge keeps the keys of a purse (wallet) whose balance nobody has read', async () => {
+test('the purge (data removal) keeps the keys of a purse (wallet) whose balance nobody has read', async () => {
   const { projectId, address } = await emptyPurse()
   await pool.query(
     'update purses set balance_atomic = null, balance_block = null, balance_at = null where project_id = $1',
@@ -121,7 +121,7 @@ test('the purge keeps the keys of a purse (wallet) whose balance nobody has read
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('the purge keeps the keys of a purse (wallet) while a signed payment is open or its transfer is not final', async () => {
+test('the purge (data removal) keeps the keys of a purse (wallet) while a signed payment is open or its transfer is not final', async () => {
   const purse = await newPurse(pool, keyring)
   const { projectId } = purse
   const { address } = (await findPurse(pool, projectId))!
@@ -138,7 +138,7 @@ test('the purge keeps the keys of a purse (wallet) while a signed payment is ope
   expect(await purge(projectId)).toEqual([true, 0])
 })
 
-test('a payment that another purse (wallet) has signed to this purse prevents the deletion, and the purge waits until the payment has ended', async () => {
+test('a payment that another purse (wallet) has signed to this purse prevents the deletion, and the purge (data removal) waits until the payment has ended', async () => {
   const { projectId, address } = await emptyPurse()
   const other = await newPurse(pool, keyring)
   const paid = await other.wanted(CENT, address)
@@ -185,7 +185,7 @@ test('an expired payment on a former chain of the service neither prevents the d
   await recordFinal(pool, [id])
 })
 
-test('the purge accepts only a purse balance from the last minute, and its pauses become longer with the time since the project’s deletion', async () => {
+test('the purge (data removal) accepts only a purse balance from the last minute, and its pauses become longer with the time since the project’s deletion', async () => {
   const { projectId, address } = await emptyPurse()
   await deleteProject(pool, projectId, null)
   await read(address, 0n)

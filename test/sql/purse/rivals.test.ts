@@ -176,7 +176,7 @@ test('a refund is refused if a concurrent transaction records that the payment i
   expect(await behind(change, id, refund)).toEqual({ kind: 'not_final' })
 })
 
-test('if the seller withdraws a refund while its transfer is recorded, the transfer does not count', async () => {
+test('if the seller withdraws a refund while its transfer is recorded, the transfer does not count as the refund', async () => {
   const { id: paymentId, refund } = await newSale()
   const made = await refund()
   if (made.kind !== 'ok') throw new Error(made.kind)

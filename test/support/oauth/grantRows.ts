@@ -52,7 +52,10 @@ export async function newCode(pool: Pool, grantId: string, clientId: string): Pr
   return code
 }
 
-/** Exchanges the authorization code of a grant. `changes` replaces parameters of the exchange. */
+/**
+ * Exchanges the authorization code of an OAuth grant (an owner's consent). `changes` replaces parameters of the
+ * exchange.
+ */
 export const exchange = (
   pool: Pool,
   { code, clientId }: Grant,

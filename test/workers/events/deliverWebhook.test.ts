@@ -100,7 +100,7 @@ describe('a webhook delivery job sends one signed attempt, or sends nothing if t
     expect((await run(id)).lanes).toEqual([[webhook_id, project_id]])
   })
 
-  test('a webhook delivery job that gets no permission to send now sends nothing, and queues the same attempt for later', async () => {
+  test('a webhook delivery job that gets no permission to send yet (no free slot of its receiver) sends nothing, and queues the same attempt for later', async () => {
     const { id } = await newEndpointDelivery(pool, receiver.url)
     await dropJobs(pool)
     const beforeMs = Date.now()
@@ -136,7 +136,7 @@ describe('a webhook delivery job sends one signed attempt, or sends nothing if t
     expect(receiver.requests[0]!.headers['x-service-signature']).toBe(`sha256=${hex}`)
   })
 
-  test('if signing the request fails, the webhook delivery job gives back its permission to send', async () => {
+  test('if signing the request fails, the webhook delivery job gives back its permission to send (a free slot of its receiver)', async () => {
     const { id, endpointId } = await newEndpointDelivery(pool, receiver.url)
     await pool.query(
       `update seller_endpoints set webhook_secret = null, webhook_key_id = 'k1',
@@ -203,7 +203,7 @@ describe('the outcome of a webhook delivery attempt decides the state of the del
   })
 })
 
-describe('the delivery log stores the beginning of a response', () => {
+describe('the delivery log stores the beginning of a webhook response', () => {
   test.each([
     ['of 1,024 bytes is whole', 'x'.repeat(1_024), 'x'.repeat(1_024)],
     ['of 1,025 bytes is cut', 'x'.repeat(1_025), 'x'.repeat(1_024)],

@@ -88,8 +88,8 @@ test('a webhook receiver that never responds delays its own deliveries, and no d
     took_s: expect.closeTo(10, 0),
     delay_s: 1,
   })
-  // A webhook delivery that gets no permission to send now is postponed. The postponement does not count as a delivery
-  // attempt.
+  // A webhook delivery that gets no permission to send yet (no free slot of its receiver) is postponed. The
+  // postponement does not count as a delivery attempt.
   const { rows } = await service.database.pool.query(
     `select count(*)::int as waiting from webhook_deliveries d
      where d.id = any ($1) and d.attempt = 0 and d.status = 'pending'

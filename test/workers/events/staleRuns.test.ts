@@ -37,14 +37,14 @@ async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   return turns
 }
 
-test('a webhook delivery job sends nothing and asks for no permission to send if its attempt is already recorded', async () => {
+test('a webhook delivery job sends nothing and asks for no permission to send (a free slot of its receiver) if its attempt is already recorded', async () => {
   const { id } = await newDelivery()
   await recordAttempts(pool, [attemptOf(id, 1)])
   expect(await run(id)).toEqual({ entered: 0, left: 0 })
   expect(receiver.requests).toHaveLength(0)
 })
 
-test('if an attempt is recorded while its job waits for permission to send, the job sends nothing and gives the permission back', async () => {
+test('if an attempt is recorded while its job waits for permission to send (a free slot of its receiver), the job sends nothing and gives the permission back', async () => {
   const { id } = await newDelivery()
   const turns = await run(id, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(receiver.requests).toHaveLength(0)
@@ -66,7 +66,7 @@ test('if a delivery job that waited for permission to send (a free slot of its r
   expect((await row(pool, 'webhook_deliveries', id)).status).toBe('delivered')
 })
 
-test('a webhook delivery job gives back its permission to send before it records the response', async () => {
+test('a webhook delivery job gives back its permission to send (a free slot of its receiver) before it records the response', async () => {
   const { id } = await newDelivery()
   const client = await pool.connect()
   try {

@@ -102,7 +102,7 @@ describe('lanes (queues of one destination) limit how many requests each destina
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('a request in a lane (queue of one destination) counts for its own project, and not for the project that first used the lane', async () => {
+  test('a request in a lane (queue of one destination) counts against the limit of its own project, and not for the project that first used the lane', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     leave(await lanes.enter('shared', 'p'))
     clockMs += 20_000

@@ -89,7 +89,7 @@ test('if its first attempt to fetch jobs fails, a worker pool still works within
   await pool.stop()
 })
 
-test('if another worker pool has claimed a job that the first pool had fetched but not started, the first pool does not run it', async () => {
+test('if another worker pool has taken a job that the first pool had fetched but not started, the first pool does not run it', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const runs: string[] = []
@@ -169,7 +169,7 @@ test('a worker pool that cannot register itself runs no job that it fetches, bec
     settings(database.url, async ({ domain }) => void runs.push(`second ${domain}`)),
     silentLog,
   )
-  // The first pool may fetch the job repeatedly, so the test releases it repeatedly, as the housekeeping does.
+  // The first worker pool may fetch the job repeatedly, so the test releases it repeatedly, as the housekeeping does.
   await waitFor('the second pool to have done the job', async () => {
     await releaseJobsOfDeadPools(database.pool)
     return runs.includes('second one.example')

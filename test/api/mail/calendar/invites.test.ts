@@ -267,7 +267,7 @@ test('if a cancellation arrives before its invitation, the event still becomes c
   expect((await rsvp(agent, late, { answer: 'accepted' })).status).toBe(409)
 })
 
-test('if somebody other than the organizer sends an update or a cancellation, it counts as a proposal and changes nothing', async () => {
+test('if somebody other than the organizer sends an update or a cancellation, it is shown only as a proposal and changes nothing', async () => {
   const agent = await service.newAgent()
   const uid = 'forged@example.com'
   const real = await invite(agent, { uid })

@@ -83,7 +83,7 @@ test('MCP tools read attachments as text, and on request as base64 up to a maxim
   )
 })
 
-test('the wait tool returns the next message, or returns `found: false` after the timeout', async () => {
+test('the MCP tool that waits for mail returns the next message, or returns `found: false` after the timeout', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const waiting = mcp.callTool({ name: 'mail.wait', arguments: { subject: 'code', timeout: 30 } })
   await service.deliver({ from: 'a@example.com', to: agent.address, subject: 'Other', text: 'x' })
@@ -107,7 +107,7 @@ test('the wait tool returns the next message, or returns `found: false` after th
   expect(await failTool(mcp, 'mail.wait', { timeout: 61 })).toContain('timeout must')
 })
 
-test('a call of the wait tool ends when its caller disconnects', async () => {
+test('a call of the MCP tool that waits for mail ends when its caller disconnects', async () => {
   const other = await service.newAgent()
   const waiters = async () =>
     Number(

@@ -140,7 +140,7 @@ test('a mail of 64 KB belongs to the queue of small mails, and a longer one to t
   await spool.close()
 })
 
-test('after the deletion of an inbox address, the known addresses of the spool (disk queue of mail) lack this address at once', async () => {
+test('after the deletion of an inbox address, the address list of the spool (disk queue of mail) lacks this address at once', async () => {
   const spool = new Spool(folder)
   spool.addresses.update({ add: ['a@mail.test', 'b@mail.test'] })
   expect(spool.addresses.find(['x@mail.test', 'a@mail.test'])).toBe('a@mail.test')

@@ -69,7 +69,7 @@ const ask = async (path: 'verify' | 'settle', body: unknown) => {
   return answer
 }
 
-/** Waits until a payment has a row in a table, and returns the id of the row. */
+/** Waits until a payment has a row in the given table, and returns the id of the row. */
 const rowOf = ({ authorization: { nonce } }: SignedPayment, table: 'payments' | 'payment_checks') =>
   waitFor(`a row of ${table}`, async () => {
     const column = table === 'payments' ? 'authorization_nonce' : `claim->>'authorization_nonce'`

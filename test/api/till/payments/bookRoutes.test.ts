@@ -144,7 +144,7 @@ test('a reader that continues with the last cursor misses no entry, even if an e
   expect(read.map(({ id }) => id)).toEqual([first, slow.id, later])
 })
 
-test('a response about a past period waits until all entries of the period are committed', async () => {
+test('a response of the account book about a past period waits until all entries of the period are committed', async () => {
   const agent = await service.newAgent()
   await settledAt(service.database.pool, agent.project.id, TIME)
   await using slow = await settleSlowly(agent)

@@ -111,7 +111,8 @@ test('the payment funnel (from challenge to payment) adds the counts of several 
   isAway = false
   await Promise.all([first.stop(), second.stop()])
   expect((await funnel('', another)).body.total).toMatchObject({ challenges: 3, refused: 1 })
-  // The test adds counts for a project id without a project, as if the project had been deleted.
+  // The test adds counts of payments and challenges for a project id without a project, as if the project had been
+  // deleted.
   const day = '2026-01-05'
   const gone = { projectId: 'prj_none', endpointId, day, challenges: 1, refusals: 0 }
   await addOfferCounts(pool, [gone])

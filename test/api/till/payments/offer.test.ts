@@ -129,7 +129,7 @@ describe('the service makes an offer (a resource with its price) from a sellerâ€
   })
 })
 
-describe('a project can sell only with enabled payments, a payTo address and a known chain', () => {
+describe('a project can sell only with enabled payments, a payTo address and a chain that a payment worker has reported', () => {
   const forbidden = '403 Payments are not enabled for this project'
   test('a project can make an offer only if payments are enabled and the project has a payTo address', async () => {
     const none = await newProject(pool)

@@ -1,7 +1,7 @@
 /**
- * Tests that an app cannot keep its OAuth grant from ending. An app that refreshed its tokens all day had so many
- * tokens that one statement could not delete them within the statement timeout. The test simulates this with a locked
- * token.
+ * Tests that an app cannot keep its OAuth grant (consent) from ending. An app that refreshed its tokens all day had so
+ * many tokens that one statement could not delete them within the statement timeout. The test simulates this with a
+ * locked token.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { hashSecret } from '../../../../shared/secretHash.ts'
@@ -105,7 +105,7 @@ test.each(ENDINGS)(
   },
 )
 
-test('the clean-up deletes the tokens of ended OAuth grants even before the tokens expire, and keeps the tokens of other grants', async () => {
+test('the clean-up deletes the tokens of ended OAuth grants (consents) even before the tokens expire, and keeps the tokens of other grants', async () => {
   const [ended, live] = [await newGrant(pool), await newGrant(pool)]
   const { access } = await given(exchange(pool, ended))
   await exchange(pool, live)

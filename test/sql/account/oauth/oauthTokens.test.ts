@@ -1,4 +1,4 @@
-/** Tests when OAuth authorization codes and tokens are valid. Each test makes its own OAuth grant. */
+/** Tests when OAuth authorization codes and tokens are valid. Each test makes its own OAuth grant (consent). */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { newToken } from '../../../../shared/oauth/oauthTokens.ts'
 import { hashSecret } from '../../../../shared/secretHash.ts'
@@ -33,7 +33,7 @@ const isValid = async (token: string) => (await authenticateToken(pool, token)) 
 const change = (table: string, set: string, where: string, value: unknown) =>
   pool.query(`update ${table} set ${set} where ${where} = $1`, [value])
 
-/** Lists the database changes that end an OAuth grant. */
+/** Lists the database changes that end an OAuth grant (consent). */
 const ENDINGS: [string, (grant: Grant) => Promise<unknown>][] = [
   ['its grant is revoked', ({ id }) => change('oauth_grants', 'revoked_at = now()', 'id', id)],
   [
@@ -123,7 +123,7 @@ describe('the service exchanges an authorization code for tokens only once, and 
 })
 
 describe('the service accepts an OAuth access token only while the token and its grant are valid', () => {
-  test('an access token is valid for an hour, but not longer than its OAuth grant', async () => {
+  test('an access token is valid for an hour, but not longer than its OAuth grant (consent)', async () => {
     const left = async (id: string) =>
       (
         await pool.query(
@@ -192,7 +192,7 @@ describe('the service accepts an OAuth access token only while the token and its
     expect((await authenticateToken(pool, access))?.identity.scopes).toEqual(['mail:send'])
   })
 
-  test('the number of requests counts each use of an access token, but the last use of its OAuth grant is stored at most once a minute', async () => {
+  test('the number of requests counts each use of an access token, but the last use of its OAuth grant (consent) is stored at most once a minute', async () => {
     const grant = await newGrant()
     const { access } = await tokensOf(grant)
     const usedAt = async () =>
@@ -235,7 +235,7 @@ describe('the service exchanges a refresh token for new tokens, and ends the OAu
     }
   })
 
-  test('if a refresh token is used again after a minute, its OAuth grant ends', async () => {
+  test('if a refresh token is used again after a minute, its OAuth grant (consent) ends', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     await refresh(grant, token)
@@ -298,7 +298,7 @@ describe('a revoked OAuth token, or a token of an ended grant, is refused', () =
     expect(await refresh(grant, token)).toMatchObject({ scopes: SCOPES })
   })
 
-  test('the revocation of a refresh token ends its OAuth grant, and only the client that owns the token can revoke it', async () => {
+  test('the revocation of a refresh token ends its OAuth grant (consent), and only the client that owns the token can revoke it', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)
     await revokeToken(pool, { token, clientId: 'other' }, 'req_1')
@@ -310,7 +310,7 @@ describe('a revoked OAuth token, or a token of an ended grant, is refused', () =
     expect(await refresh(grant, token)).toBe('invalid_grant')
   })
 
-  test('the function that ends an OAuth grant returns whether the grant was still valid', async () => {
+  test('the function that ends an OAuth grant (consent) returns whether the grant was still valid', async () => {
     const { id } = await newGrant()
     expect([
       await endGrant(pool, id, { requestId: 'req_1' }),

@@ -58,7 +58,7 @@ test('if 20,000 requests for sign-in mails are stored, a new request replaces th
   expect([await countOf('flood1@%'), await countOf('flood2@%')]).toEqual([0, 0])
 })
 
-test('if all 20,000 stored requests are younger than ten minutes, only a known browser gets a sign-in mail', async () => {
+test('if all 20,000 stored requests are younger than ten minutes, only a browser in which the person has signed in before gets a sign-in mail', async () => {
   await fill('flood', 20_000, '9 minutes')
   await ask('late@corp.example')
   await ask('known@corp.example', true)

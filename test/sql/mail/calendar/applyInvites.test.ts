@@ -192,7 +192,7 @@ describe('the project’s answer to an invitation stays valid until the time or 
     expect(await instances()).toEqual([])
   })
 
-  test('the answer to a recurring event counts for an instance only if the instance still has its original time', async () => {
+  test('the answer to a recurring event applies to an instance only if the instance still has its original time', async () => {
     const { take, answer, events } = await newCalendar()
     await take(invite({ recurrence: { rule: 'FREQ=DAILY', next: [] } }))
     await answer('tentative')
@@ -239,7 +239,7 @@ describe('if the project’s own answers to an invitation arrive in the wrong or
     expect((await events())[0].answer).toBe('accepted')
   })
 
-  test('an answer to the earlier time of a moved event does not count, and an answer to the same time counts', async () => {
+  test('an answer to the earlier time of a moved event is ignored, and an answer to the same time is stored', async () => {
     const { take, send, events } = await newCalendar()
     await take(invite())
     await take(later({ start: time(15), end: time(16) }))

@@ -222,7 +222,7 @@ describe('a message joins the thread that it answers, and otherwise starts a thr
     )
   })
 
-  /** Stores a mail from an author whom authentication does not prove. @returns the row number of the mail's thread */
+  /** Stores a mail from an author who is not authenticated. @returns the row number of the mail's thread */
   async function receiveUnproven(
     projectId: string,
     mail: Parameters<typeof rawMail>[0] & { id: string },

@@ -237,7 +237,7 @@ describe('a project can send to as many recipients a day as its send quota allow
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('a send request that began before midnight and ends afterwards counts for the new day', async () => {
+  test('a send request that began before midnight and ends afterwards counts against the send quota of the new day', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 1)], 3)
     await pool.query(`update send_quotas set day = day + 1 where project_id = $1`, [projectId])

@@ -134,7 +134,7 @@ describe('a leaf (part of the search index) is built as soon as enough messages 
     expect(await pending(projectId)).toEqual([third!])
   })
 
-  test('a leaf of the search index takes the oldest messages first, and of equally old messages the one that was stored first', async () => {
+  test('a leaf (group of messages) of the search index takes the oldest messages first, and of equally old messages the one that was stored first', async () => {
     const projectId = await newInbox(pool)
     const half = LEAF_TEXT_BYTES / 2
     const rows = await store(
@@ -154,7 +154,7 @@ describe('a leaf (part of the search index) is built as soon as enough messages 
     ])
   })
 
-  test('a leaf of the search index contains each word once, without the project’s prefix, sorted by bytes', async () => {
+  test('a leaf (group of messages) of the search index contains each word once, without the project’s prefix, sorted by bytes', async () => {
     const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const given = [['b', 'é', 'x:y'], [], ['b', 'Z', 'a']]
@@ -176,7 +176,7 @@ describe('a leaf (part of the search index) is built as soon as enough messages 
     ])
   })
 
-  test('a leaf of the search index has no entry for a deleted message, and is not built if most messages were deleted', async () => {
+  test('a leaf (group of messages) of the search index has no entry for a deleted message, and is not built if most messages were deleted', async () => {
     const projectId = await newInbox(pool)
     const third = Math.ceil(LEAF_TEXT_BYTES / 3)
     const few = await store(projectId, Array<Given>(3).fill({ bytes: third }))
@@ -192,7 +192,7 @@ describe('a leaf (part of the search index) is built as soon as enough messages 
     expect(await words(other)).toEqual([['a', '1.0']])
   })
 
-  test('a leaf of the search index skips a message that another transaction has locked, and messages of other projects', async () => {
+  test('a leaf (group of messages) of the search index skips a message that another transaction has locked, and messages of other projects', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const [held, free] = await store(projectId, [{}, {}])
     await store(neighbour, [{ time: 0 }])
@@ -240,7 +240,7 @@ describe('sixteen neighbouring segments of the search index are merged into one'
   }
   const times = (count: number, size: number) => Array<number>(count).fill(size)
 
-  test('neighbouring index segments are merged if sixteen have fewer than 16 leaves each, or if sixteen have 16 to 255 leaves each', () => {
+  test('neighbouring index segments are merged if sixteen have fewer than 16 leaves (groups of messages) each, or if sixteen have 16 to 255 leaves each', () => {
     for (const size of [1, 15, 16, 255]) {
       const all = sized(...times(17, size))
       expect(neighboursToMerge(all.slice(0, 15))).toBeNull()
@@ -257,7 +257,7 @@ describe('sixteen neighbouring segments of the search index are merged into one'
     expect(neighboursToMerge(all.slice(0, -1))).toEqual(all.slice(3, 19))
   })
 
-  test('before another leaf is built, neighbouring segments of the search index become one segment with all their words', async () => {
+  test('before another leaf (group of messages) is built, neighbouring segments of the search index become one segment with all their words', async () => {
     const projectId = await newInbox(pool)
     const long = (n: number) =>
       Array.from({ length: n === 3 ? 1_600 : 200 }, (_, m) => `w${n}x${m}`.padEnd(45, '-'))
@@ -301,7 +301,7 @@ describe('sixteen neighbouring segments of the search index are merged into one'
     expect([found.own0, found.own9, found.own8]).toEqual([undefined, undefined, '9.0'])
   })
 
-  test('if all messages of an index segment are deleted, the segment and its leaves are deleted, and later segments stay', async () => {
+  test('if all messages of an index segment are deleted, the segment and its leaves (groups of messages) are deleted, and later segments stay', async () => {
     const [projectId, neighbour] = [await newInbox(pool), await newInbox(pool)]
     const rows = await store(projectId, Array<Given>(17).fill({ words: ['a'] }))
     await store(neighbour, [{}])
@@ -368,7 +368,7 @@ describe('the weekly check of the search index removes the words of deleted mess
   })
 })
 
-test('if the job that builds the search index is lost, it is queued again if a leaf can be built or a segment must be checked', async () => {
+test('if the job that builds the search index is lost, it is queued again if a leaf (group of messages) can be built or a segment must be checked', async () => {
   const [few, many, long, short, due, checked] = await Promise.all(
     Array.from({ length: 6 }, () => newInbox(pool)),
   )

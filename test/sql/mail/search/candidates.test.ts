@@ -134,8 +134,8 @@ describe('a search reads the pending messages, which are in no segment of the se
 describe('a search reads only those messages of index segments that may match', () => {
   type Leaf = { leaf: number; rows: number[]; since?: number; until?: number; words?: string[] }
   /**
-   * Stores a segment of the search index. All messages of a leaf contain the given words, and their time is the number
-   * of the leaf.
+   * Stores a segment of the search index. All messages of a leaf (group of messages) contain the given words, and their
+   * time is the number of the leaf.
    */
   async function segment(
     projectId: string,
@@ -175,7 +175,7 @@ describe('a search reads only those messages of index segments that may match', 
     expect(await found(newId())).toEqual([{ rows: [], bound: -Infinity }])
   })
 
-  test('a search reads only leaves of the index whose time range overlaps the search’s time range', async () => {
+  test('a search reads only leaves (groups of messages) of the search index whose time range overlaps the search’s time range', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11], since: 1, until: 2 },
@@ -194,7 +194,7 @@ describe('a search reads only those messages of index segments that may match', 
     expect(await found(projectId, { sinceMs: ms(9) })).toEqual([{ rows: [], bound: -Infinity }])
   })
 
-  test('a search reads only messages whose leaf contains its words, and skips a segment that lacks one of the words', async () => {
+  test('a search reads only messages whose index leaf (group of messages) contains its words, and skips a segment that lacks one of the words', async () => {
     const projectId = newId()
     await segment(projectId, [
       { leaf: 1, rows: [11], words: ['word', 'other'] },
@@ -256,7 +256,7 @@ describe('a search reads only those messages of index segments that may match', 
     ])
   })
 
-  test('a search reads the first messages from 256 leaves of the index, and then from 1,024 leaves at a time', async () => {
+  test('a search reads the first messages from 256 leaves (groups of messages) of the search index, and then from 1,024 leaves at a time', async () => {
     const projectId = newId()
     let leaf = 1
     for (const size of [255, 1, 1, 1_023, 1, 2_000]) {

@@ -82,7 +82,7 @@ test('a message that is both in an index segment and still waiting for the index
   expect(await hitsOf(projectId, 'newest', 9)).toEqual([7, 6, 5])
 })
 
-test('the search index of a project counts as small while it has no segment and the waiting messages fit into one leaf', async () => {
+test('the search index of a project counts as small while it has no segment and the waiting messages fit into one leaf (group of messages)', async () => {
   const rows = (count: number) => Array.from({ length: count }, (_, n) => n + 1)
   const [empty, full, many, long, longer, built] = [0, 0, 0, 0, 0, 0].map(newId) as string[]
   await addPending(full!, rows(LEAF_MESSAGES))

@@ -39,7 +39,9 @@ const WORDS: Record<string, (n: number) => boolean> = {
   hundredth: (n) => n % 100 === 0,
   seldom: (n) => n === 10 || n === 4_200 || n === 4_400,
 }
-/** Gives seven messages the same time, so that a leaf of the search index ends between two of them. */
+/**
+ * Gives seven messages the same time, so that a leaf (group of messages) of the search index ends between two of them.
+ */
 const timeOf = (n: number) => new Date(START - Math.floor(n / 7) * 1_000)
 const isMarked = (n: number) => n % 200 === 0 || n === 4_200
 

@@ -181,7 +181,7 @@ test('the weekly check removes the words of a deleted message from its search se
   await expectAllFound(projectId)
 })
 
-test('a few long messages fill a leaf of the search index, because a search must read every word of messages outside of a leaf', async () => {
+test('a few long messages fill a leaf (group of messages) of the search index, because a search must read every word of messages outside of a leaf', async () => {
   const projectId = await newInbox(pool)
   await store(projectId, many(projectId, 5), 500_000)
   expect(await build(projectId)).toEqual(['leaf'])
@@ -264,8 +264,8 @@ test('a search finds every message stored before it, even while the search index
   const write = async () => {
     for (let n = 0; n < 60; n++) {
       const rows = await store(projectId, Array<string>(90).fill(vectorOf(projectId, 'other')))
-      // The update adds the searched word to five messages, while the index builder may write them into a leaf of the
-      // search index.
+      // The update adds the searched word to five messages, while the index builder may write them into a leaf (group
+      // of messages) of the search index.
       await pool.query('update messages set search = $2::tsvector where row = any ($1::bigint[])', [
         rows.slice(0, 5),
         known,

@@ -27,7 +27,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const counted = (endpointId: string, day: string, challenges = 1) =>
   addOfferCounts(pool, [{ projectId, endpointId, day, challenges, refusals: 2 }])
 
-test('the sales funnel of a project counts challenges and payments since a given day, for one endpoint or for all endpoints', async () => {
+test('the sales funnel (from challenge to payment) of a project counts challenges and payments since a given day, for one endpoint or for all endpoints', async () => {
   for (const day of ['2026-01-04', '2026-01-05', '2026-01-05']) await counted('se_1', day)
   await counted('se_2', '2026-01-05', 7)
   for (const time of [new Date(FROM.getTime() - 1), FROM]) {
@@ -46,13 +46,13 @@ test('the sales funnel of a project counts challenges and payments since a given
   expect(one.total).toMatchObject({ challenges: 2, refused: 4, claimed: 0 })
 })
 
-test('the sales funnel of a project lists the hundred endpoints with the most challenges', async () => {
+test('the sales funnel (from challenge to payment) of a project lists the hundred endpoints with the most challenges', async () => {
   for (let n = 1; n <= ENDPOINTS_SHOWN_MAX + 1; n++) await counted(`se_${n}`, '2026-01-05', n)
   const { endpoints } = await readFunnel(pool, { projectId, since: FROM, endpointId: null })
   expect([endpoints.length, endpoints.at(-1)?.endpointId]).toEqual([ENDPOINTS_SHOWN_MAX, 'se_2'])
 })
 
-test('the sales funnel of a project keeps the counts of each day for 400 days', async () => {
+test('the sales funnel (from challenge to payment) of a project keeps the counts of each day for 400 days', async () => {
   const { rows } = await pool.query(
     `select (current_date - n)::text as day from unnest(array[400, 401]) n order by n`,
   )

@@ -96,7 +96,7 @@ test('a bounce changes status, label and thread of the bounced message, suppress
   expect(rows[2].data).toMatchObject({ messageId, threadId, labels: ['sent', 'bounced'] })
 })
 
-test('a bounce in the format of qmail, Exim, Exchange or Gmail marks the bounced message, and the recipient gets no more mail', async () => {
+test('a bounce in the format of qmail, Exim, Exchange or Gmail marks the message as bounced, and the recipient gets no more mail', async () => {
   const agent = await service.newAgent()
   for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
     const recipient = `${form.name.toLowerCase()}@example.com`

@@ -181,7 +181,7 @@ test('a complaint without the id from the SMTP reply 250 is matched to its messa
   }
 })
 
-test('a mail relay’s report about a hard bounce marks the message, but a report about a block or a delay does not', async () => {
+test('a mail relay’s report about a hard bounce marks the message as bounced, but a report about a block or a delay does not', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const bounce = (Type: string) => ({

@@ -53,8 +53,8 @@ test('while the process that computes dates cannot start, a recurring calendar e
   expect(await startsOf()).toEqual(['2031-03-02T07'])
   await run()
   expect(await startsOf()).toEqual(['2031-03-02T09', '2031-03-09T09', '2031-03-16T09'])
-  // Three runs of the job have ended without a result. The event keeps its dates, and a run on the next day computes
-  // them again.
+  // Three runs of the job that computes the instances of the event have ended without a result. The event keeps its
+  // dates, and a run on the next day computes them again.
   await pool.query('update calendar_events set expand_tries = 3 where row = $1', [row])
   await makeDue()
   await run()

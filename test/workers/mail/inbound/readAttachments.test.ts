@@ -169,7 +169,7 @@ test('a run of the reading job takes no further attachment after a quarter of a 
   let [reads, slow, late] = [0, 0, 0]
   const read: Blobs['read'] = async () => {
     if (slow > 0) late++
-    // The first read is quick, so that the run then claims two attachments together.
+    // The first read is quick, so that the job run then takes two attachments together.
     if (++reads > 1) {
       slow++
       await Bun.sleep(SLOW_MS)
@@ -257,8 +257,8 @@ test.each([
 )
 
 /**
- * Sets the milliseconds for reading a file of a busy project. The value is above 250 ms, after which a job run claims
- * no more attachments.
+ * Sets the milliseconds for reading a file of a busy project. The value is above 250 ms, after which a job run takes no
+ * more attachments.
  */
 const SLOW_MS = 260
 

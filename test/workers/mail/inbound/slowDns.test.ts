@@ -166,7 +166,7 @@ test('mail whose sender has slow name servers does not delay mail to the same in
   await Promise.all(waiting)
 })
 
-test('when a mail leaves its batch because of a silent name server, no more DNS queries are sent for the check of its sender', async () => {
+test('when a mail leaves its parser batch because of a silent name server, no more DNS queries are sent for the check of its sender', async () => {
   const { asked, answer, lookUp } = slowLookUp()
   const { parse_batch, parse_inbound } = tasksOf(lookUp)
   const projectId = await newProject(pool)

@@ -196,7 +196,7 @@ describe('if a caller presents a payment, the service claims (stores) it once, w
     }
   })
 
-  test('if a payment is deleted while a caller waits for it, the wait throws an error', async () => {
+  test('if a payment is deleted while a caller waits for it, the waiting call throws an error', async () => {
     const payload = await signed()
     const waiting = present(payload, { forMs: 20_000 })
     const id = await stored(payload, 'payments')
