@@ -110,7 +110,9 @@ function leaves(branch: Node): boolean {
   )
 }
 
-/** @param within is the position where the body of the innermost function starts, as in `Candidate`. */
+/**
+ * @param within is the position where the body of the innermost function around the fault starts, as in `Candidate`.
+ */
 function walk(
   node: Node,
   within: number | null,

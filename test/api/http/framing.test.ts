@@ -101,7 +101,7 @@ test('if the end of a request is ambiguous, the API responds with an error and c
   }
 })
 
-test('if a client sends a second request before the response to its first request, the client never gets a wrong response', async () => {
+test('if a client sends a second request before the response to its first request, the client never gets the response to another request', async () => {
   const slow = `GET /v0/messages/wait?timeout=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n\r\n`
   const statuses = statusesOf(await responsesTo(slow + HIDDEN + LAST))
   // The test also accepts that the runtime closes the connection without a valid response, because a client then sends

@@ -348,7 +348,7 @@ describe('after the handshake, the relay names the agreed version of MCP in its 
   })
 })
 
-describe('if a message of the host names the MCP version itself, the relay uses this version', () => {
+describe('if a message of the MCP host names the MCP version itself, the relay uses this version', () => {
   const headersOf = async (method: string, params: object, version: unknown = '2026-07-28') => {
     const { say, asked, end } = await start(echo)
     say({ id: 1, method, params: { ...params, _meta: { [VERSION_FIELD]: version } } })

@@ -95,7 +95,7 @@ test('a vault secret is not shown to the agent if a seller returns it as the pay
   expect(seller.received.length).toBe(1)
 })
 
-test('a purchase with a credential for another host sends no request', async () => {
+test('a purchase whose credential is only for another host sends no request', async () => {
   await store('api.example.com')
   const { status, body } = await buyer.pay(seller.url, request)
   expect([status, (body as unknown as { error: string }).error]).toEqual([403, 'forbidden'])

@@ -16,8 +16,8 @@ const SETTLED_CHANNEL = 'chaos_settled'
  * hit this moment.
  */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
-  // The harness looks up the process id of the listener before the event, because the lookup takes longer than the
-  // listener needs to write the next mail to the spool.
+  // The harness looks up the process id of the listener before it kills the listener, because the lookup takes longer
+  // than the listener needs to write the next mail to the spool.
   const [pid] = service.pidsOf('smtp')
   if (pid === undefined) throw new Error('found no smtp process')
   const happened = await within((done) => {

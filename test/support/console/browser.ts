@@ -49,7 +49,7 @@ export type ConsolePage = AsyncDisposable & {
   context: BrowserContext
   /** Lists the URLs that the web page, its frames and its workers have requested. */
   requests: string[]
-  /** Holds the errors of scripts, and the requests that the content security policy has blocked. */
+  /** Holds the errors of the scripts of the page, and the requests that the content security policy has blocked. */
   complaints: string[]
   /** Opens a screen of the console, and waits until the screen shows its content. */
   open(path: string): Promise<void>

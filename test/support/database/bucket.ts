@@ -78,8 +78,8 @@ export async function startBucket(): Promise<Bucket> {
 }
 
 /**
- * Makes the server answer a PUT only after the object is in its file. s3rver would answer earlier, so a reader could
- * get no object or an empty one.
+ * Makes the test's S3 server answer a PUT only after the object is in its file. s3rver would answer earlier, so a
+ * reader could get no object or an empty one.
  */
 function answerAfterWrite({ store }: S3rver): void {
   const put = store.putObject.bind(store)

@@ -277,7 +277,7 @@ describe('guardedRequest connects with https only if the certificate is valid', 
   )
 })
 
-test('for a host without an address, the error code says that no request was sent', async () => {
+test('if a host has no address, the error code of guardedRequest says that no request was sent', async () => {
   const answer = await guardedRequest({
     ...{ url: 'https://no-such-host.invalid/', method: 'GET', timeoutMs: 20_000 },
     allowPrivate: false,

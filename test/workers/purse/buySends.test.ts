@@ -141,7 +141,7 @@ describe('a purchase job sends a signed payment until the seller answers or the 
     expect(shop.heard).toEqual([])
   })
 
-  test('if its credential is deleted, a purchase with a signed payment ends in the state unknown', async () => {
+  test('if the credential of a purchase with a signed payment is deleted, the purchase ends in the state unknown', async () => {
     const projectId = await scene.newProject()
     await scene.store(projectId, shop.host)
     const request = { headers: { authorization: 'Bearer {{apiKey}}' } }

@@ -1,4 +1,4 @@
-/** Tests how jobs end whose pool counted as dead, or whose registration disappeared. */
+/** Tests how jobs end whose worker pool counted as dead, or whose registration disappeared. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import pino from 'pino'
 import { BlobsAwayError } from '../../../shared/blobs/objectStore.ts'

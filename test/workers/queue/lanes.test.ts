@@ -256,7 +256,7 @@ describe('if several projects send mail to one domain, no project delays the oth
     expect((await enter('many')).granted).toBe(true)
   })
 
-  test('if only one project sends mail to a domain, it uses all slots of the domain', async () => {
+  test('if only one project sends mail to a domain, it uses all sending slots of the domain', async () => {
     const lanes = await createMailLanes()
     const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('domain', 'many')))
     expect(granted(turns)).toHaveLength(10)

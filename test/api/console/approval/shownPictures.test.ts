@@ -58,7 +58,7 @@ test('the approval page draws a picture in a mail whenever it lets the owner app
     ])
 })
 
-test('the owner cannot approve a picture of a form button, which the page does not draw', async () => {
+test('the owner cannot approve a mail with a form button that is a picture, because the page does not draw this picture', async () => {
   expect(await seen('<input type="image" src="cid:x">')).toEqual({
     isDrawn: false,
     isOffered: false,

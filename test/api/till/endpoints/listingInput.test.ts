@@ -49,14 +49,14 @@ function faultOf(body: Body, given: Given = {}): string {
 }
 
 describe('a request changes an endpoint’s metadata for the public list if it contains one of the metadata fields', () => {
-  test('a request contains metadata for the public list if one of the metadata fields is set, even to null or false', () => {
+  test('a request contains metadata for the public list of endpoints if one of the metadata fields is set, even to null or false', () => {
     expect(hasListing({})).toBe(false)
     expect(hasListing({ tags: undefined, priceUsdc: '1' } as never)).toBe(false)
     for (const name of Object.keys(LISTING_FIELDS)) expect(hasListing({ [name]: null })).toBe(true)
     for (const discoverable of [true, false]) expect(hasListing({ discoverable })).toBe(true)
   })
 
-  test('in the public list, the name and the tags of an endpoint have 1 to 32 printable ASCII characters each, and at most 5 tags are allowed', () => {
+  test('in the public list of endpoints, the name and the tags of an endpoint have 1 to 32 printable ASCII characters each, and at most 5 tags are allowed', () => {
     const fits = (body: object) => Value.Check(t.Object(LISTING_FIELDS), body)
     const word = 'x'.repeat(32)
     for (const body of [
@@ -76,7 +76,7 @@ describe('a request changes an endpoint’s metadata for the public list if it c
 })
 
 describe('the service stores the metadata of an endpoint for the public list of endpoints, and refuses invalid metadata', () => {
-  test('if a request has no metadata for the public list, the stored metadata do not change', () => {
+  test('if a request has no metadata for the public list of endpoints, the stored metadata do not change', () => {
     expect(read({})).toEqual({})
     expect(read({ discoverable: true })).toEqual({})
     expect(read({}, { before: stored({ tags: ['a'] }, { input: INPUT }) })).toEqual({})
@@ -187,7 +187,7 @@ describe('the metadata of an endpoint may name an OpenAPI document only if the e
   })
 })
 
-describe('metadata for the public list are refused if they do not fit in the header of an x402 challenge', () => {
+describe('metadata for the public list of endpoints are refused if they do not fit in the header of an x402 challenge', () => {
   const long = (chars: number) =>
     ({ method: 'GET', queryParams: { city: 'x'.repeat(chars) } }) as const
   const fault =

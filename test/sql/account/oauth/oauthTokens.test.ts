@@ -287,7 +287,7 @@ describe('the service exchanges a refresh token for new tokens, and ends the OAu
   })
 })
 
-describe('a revoked OAuth token, or a token of an ended grant, is refused', () => {
+describe('a revoked OAuth token, or a token of an ended OAuth grant (consent), is refused', () => {
   test('the revocation of an access token invalidates only this token', async () => {
     const grant = await newGrant()
     const { access, refresh: token } = await tokensOf(grant)

@@ -379,7 +379,7 @@ describe('if a recurring event changes, the change decides which of the event’
     expect(await take(invite({ recurrenceId: time(9, 5).at }), STRANGER)).toBe('proposal')
   })
 
-  test('a series with 2,000 changed instances takes changes of these instances, and no further instance', async () => {
+  test('a recurring event with 2,000 changed instances takes changes of these instances, and no further instance', async () => {
     const { projectId, take, events } = await newCalendar()
     await take(invite())
     await pool.query(

@@ -208,7 +208,7 @@ test('the calendar is full when it has the maximum number of coming events that 
   expect(await isCalendarFull(pool, projectId)).toBe(false)
 })
 
-test('a series has at most 2,000 changed instances', async () => {
+test('a recurring event has at most 2,000 changed instances', async () => {
   const projectId = await newProject(pool)
   const uid = randomBytes(32)
   const place = { message: { projectId }, uid } as never

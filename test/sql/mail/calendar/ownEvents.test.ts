@@ -31,7 +31,7 @@ const CHANGE: OwnEventRevision = {
   ...{ before: FIRST, event: { summary: 'Second' }, endsAt: null },
 }
 
-/** Accepts mails that change events, and returns the kind of each result. */
+/** Accepts mails that change calendar events, and returns for each mail the kind of its result. */
 const accept = async (
   projectId: string,
   changes: OwnEventRevision[],

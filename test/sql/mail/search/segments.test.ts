@@ -141,7 +141,7 @@ test('random mails are found by random words while the mails are stored, changed
   await expectAllFound(projectId)
 })
 
-test('the weekly check removes the words of a deleted message from its search segment, and deletes an empty segment', async () => {
+test('the weekly check of the search index removes the words of a deleted message from its search segment, and deletes an empty segment', async () => {
   const projectId = await newInbox(pool)
   const secret = vectorOf(projectId, 'zebrafish')
   const rows = await store(projectId, [secret, ...many(projectId, 239)])

@@ -167,7 +167,7 @@ describe('refunds that a seller pays by hand never exceed the payment', () => {
     expect(await kinds(sale.id, 1n)).toEqual(['not_found'])
   })
 
-  test('an idempotency key gives only one refund by hand, and a different request with this key is refused', async () => {
+  test('one idempotency key leads to only one refund by hand, and a different request with this key is refused', async () => {
     const sale = await newSale()
     const made = await refunded(sale.id, 1_000n, 'key')
     expect(await refunded(sale.id, 1_000n, 'key')).toEqual(made)
@@ -284,7 +284,7 @@ describe('a seller can name the transaction of a refund by hand until the chain 
     ])
   })
 
-  test('after a project is deleted, no transaction can be named for its refunds, and no refund can be withdrawn', async () => {
+  test('after a project is deleted, the seller cannot name a transaction for its refunds, and no refund can be withdrawn', async () => {
     const sale = await newSale()
     const { id } = await refunded(sale.id, 1_000n)
     await deleteProject(pool, sale.projectId, null)

@@ -95,7 +95,7 @@ describe('the service finds a nonce of a gas wallet that no transaction uses, be
     expect(await findGaps(pool, wallet, 1n, 10)).toEqual([1n])
   })
 
-  test('if the block of a mined transaction is gone, all transactions with the same nonce are opened again', async () => {
+  test('if the block of a mined transaction is gone, all transactions with the same nonce become open again', async () => {
     for (const other of others) await mine(other)
     const [gone, next] = [await mine(), await mine()]
     expect(await reopenTransactions(pool, wallet, gone.nonce)).toBe(1)

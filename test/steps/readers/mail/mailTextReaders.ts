@@ -181,8 +181,8 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     MAIL_MAX,
     TEXT,
     (text) => findLinks({ subject: text, text, html: null }),
-    // A mail can have 500 email addresses, and for each of them the function reads a context of 300 characters several
-    // times. The function may therefore take many additional steps.
+    // A mail can have 500 email addresses, and for each of them the measured function reads a context of 300 characters
+    // several times. The function may therefore take many additional steps.
     { budget: 1_500_000 },
   ),
   mailReader(
