@@ -49,8 +49,7 @@ export function startDaemon(
     return [...known]
   }
   const signal = (name: NodeJS.Signals) => {
-    // The function freezes parent processes first, because a running parent would restart a frozen child that does not
-    // respond.
+    // Parent processes get the signal first, because a parent that still runs would restart its missing child.
     for (const pid of all()) {
       try {
         process.kill(pid, name)

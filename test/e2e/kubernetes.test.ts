@@ -224,8 +224,8 @@ const SMTP_CONNECTIONS = 8
  */
 const WORKER_CONNECTIONS = 6
 /**
- * Sets the number of additional database connections of two runners (groups of worker jobs). One of them reads MTA-STS policies, and the
- * other watches the chain.
+ * Sets the number of additional database connections of two runners (groups of worker jobs). One of them reads MTA-STS
+ * policies, and the other watches the chain.
  */
 const FURTHER: Partial<Record<RunnerName, number>> = { outbound: 2, payments: 8 }
 

@@ -107,8 +107,7 @@ test('if a request cannot get enough memory in any case, the service refuses the
   const waiting = ((await answers.body('a', MB, read)) as ReadableStream<Uint8Array>).getReader()
   nowMs += 180_000
   await answers.body('b', 3 * MB, read)
-  // The responses of the project `b` already occupy more than half of the memory that this project may use, so it gets
-  // no more memory.
+  // With this response, the project `b` would occupy more than half of the memory that the other projects leave free.
   expect((await failure(answers.body('b', 4 * MB, read)))?.message).toMatch(/Too many large/)
   expect((await waiting.read()).value).toHaveLength(64 * 1024)
 })
