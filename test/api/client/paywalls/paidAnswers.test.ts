@@ -92,7 +92,7 @@ test('the paywall keeps the responses to at most ten thousand paid requests in m
   expect((await answers.ask('key 0')).kind).toBe('first')
 })
 
-test('the first outcome of a paid request is final, and a later payment for the same request does not replace the stored response', async () => {
+test('the first outcome of a paid request is final, and a later outcome does not replace the stored response', async () => {
   const answers = new PaidAnswers<number>()
   const sale = await first(answers, 'a')
   const waits = answers.ask('a')

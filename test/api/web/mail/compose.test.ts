@@ -388,7 +388,7 @@ describe.skipIf(!hasBrowser)('an owner writes mail at the console', () => {
     const answered = page.waitForResponse('**/raw')
     arrive()
     await (await answered).finished()
-    // The test waits for the disabled button, because the button is enabled again as soon as the console has handled
+    // The test waits until no button is disabled, because the console enables the button again as soon as it has handled
     // the response.
     await page.locator('button[aria-disabled="true"]').waitFor({ state: 'detached' })
     expect(await page.getByRole('region', { name: 'Original message' }).count()).toBe(0)
