@@ -77,8 +77,7 @@ async function changeThreadLabels(
   const change = readLabelChange(body)
   return await services.answers.change(party, async () => {
     try {
-      const found = await updateThreadLabels(services.pool, { projectId, threadId, ...change })
-      if (!found) throw notFound('Thread not found')
+      await updateThreadLabels(services.pool, { projectId, threadId, ...change })
     } catch (error) {
       throw error instanceof TooManyLabelsError ? tooManyLabels() : error
     }

@@ -288,6 +288,7 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
  * Treats the `>` lines of a citation as a part of the sender's own text, so that they stay. A citation has at most six
  * `>` lines, between a line such as `The rule says:` and the sender's own text. A line with a date or an address is an
  * attribution and introduces no citation.
+ * @param lastOwn is the index of the last line of the sender's own text.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
   let intro = ''
@@ -296,7 +297,7 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
     if (kinds[i] === Kind.attribution) intro = ''
     if (kinds[i] !== Kind.quote) continue
     let end = i
-    while (end < lastOwn && kinds[end] !== Kind.own && kinds[end] !== Kind.attribution) end++
+    while (kinds[end] !== Kind.own && kinds[end] !== Kind.attribution) end++
     const cites = /\p{L}[:：]$/u.test(intro) && !/[\p{Nd}@]/u.test(intro)
     if (cites && kinds[end] === Kind.own && end - i <= 6) kinds.fill(Kind.own, i, end)
     intro = ''

@@ -210,4 +210,15 @@ describe('all secret values of a credential are masked in a response, even those
       ])
     }
   })
+
+  test('only a valid otpauth URI counts as a place of a TOTP secret, and no other text of the credential', () => {
+    const data = {
+      totp: 'JBSWY3DPEHPK3PXP',
+      broken: 'otpauth://[',
+      site: 'https://a.example/?secret=abcdefgh',
+    }
+    const secrets = unsentSecrets(credential({ data }), NOW_MS)
+    expect(secrets).toContain('otpauth://[')
+    expect(secrets).not.toContain('abcdefgh')
+  })
 })

@@ -72,6 +72,8 @@ describe('the service removes an attribution line ("Ann wrote:") from the reply 
     expect(below('On Wed, Oct 8, 2014 at 10:33=E2=80=AFAM Bob <bob@x.test> w=|rote:||> old')).toBe(
       OWN,
     )
+    expect(below('Fri 10:33,|Bob Lee <bob@x.test> wrote:|> old')).toBe(OWN)
+    expect(below('Fri 10:33|Bob Lee <bob@x.test> wrote:|> old')).toBe(`${OWN}\n\nFri 10:33`)
   })
 
   test('an attribution ("Ann wrote:") on the same line as the writer’s own text is removed from the reply text', () => {
