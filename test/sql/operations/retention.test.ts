@@ -4,10 +4,12 @@ import { RETENTION_NAMES, type RetentionClass } from '../../../shared/retention.
 import { beginIdempotent, findIdempotent } from '../../../sql/account/idempotency.ts'
 import { storeServiceRetention, updateRetention } from '../../../sql/account/projects/retention.ts'
 import { deleteMessage } from '../../../sql/mail/messages/deleteMail.ts'
+import { expireMail } from '../../../sql/mail/messages/expireMail.ts'
 import { findDue, removeExpired, WALK_START } from '../../../sql/operations/retention.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { recordFinal } from '../../../sql/till/watch/finality.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { whileLocked } from '../../support/database/whileLocked.ts'
 import { newDelivery } from '../../support/events/eventRows.ts'
 import {
   begin,
@@ -111,6 +113,21 @@ test('the retention removes the old record of a mail that arrived a second time,
     projectId,
   ])
   expect(rows).toEqual([{ state: 'accepted' }])
+})
+
+test('the retention removes old records of repeated mails even if another transaction has locked one of them', async () => {
+  const projectId = await keeping('mail', 10)
+  for (const raw of [rawMail(), rawMail()]) {
+    const { messageId } = await receive(pool, projectId, raw)
+    await deleteMessage(pool, projectId, messageId)
+    expect((await receive(pool, projectId, raw)).outcome).toBe('retransmission')
+  }
+  await age('inbound_mails', projectId, 11, 'received_at')
+  const before = new Date()
+  const text = 'select from inbound_mails where project_id = $1 order by id limit 1 for update'
+  const expire = () => expireMail(pool, projectId, before)
+  expect(await whileLocked(pool, { text, values: [projectId] }, expire)).toBe(1)
+  expect(await expire()).toBe(1)
 })
 
 test('the retention removes the old raw bytes of a message but keeps the message, and keeps raw bytes that another inbox still needs', async () => {

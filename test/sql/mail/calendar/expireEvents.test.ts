@@ -11,6 +11,7 @@ import { writeOwnEvents } from '../../../../sql/mail/calendar/ownEvents.ts'
 import { uidHash } from '../../../../sql/mail/calendar/uidHash.ts'
 import { findDue, removeExpired, WALK_START } from '../../../../sql/operations/retention.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { whileLocked } from '../../../support/database/whileLocked.ts'
 import {
   type EventColumns,
   hourAt,
@@ -91,17 +92,11 @@ test('old calendar events are deleted even if another transaction has locked one
   const projectId = await newProject(pool)
   const locked = await placed(projectId, { invite: ago(900) })
   await placed(projectId, { invite: ago(800) })
-  const client = await pool.connect()
-  try {
-    await client.query('begin')
-    await client.query('select from calendar_events where row = $1 for update', [locked])
-    expect(await expireEvents(pool, projectId)).toBe(1)
-    await client.query('rollback')
-  } finally {
-    client.release()
-  }
+  const text = 'select from calendar_events where row = $1 for update'
+  const expire = () => expireEvents(pool, projectId)
+  expect(await whileLocked(pool, { text, values: [locked] }, expire)).toBe(1)
   expect(await leftOf(projectId)).toEqual([locked])
-  expect(await expireEvents(pool, projectId)).toBe(1)
+  expect(await expire()).toBe(1)
 })
 
 test('a calendar event that was cancelled or declined is over at once, and a recurring event is over after its last instance', async () => {
@@ -136,6 +131,24 @@ test('a changed instance of a series stays as long as the calendar may show it, 
   await pool.query(`update calendar_events set status = 'cancelled' where row = $1`, [series])
   await placeInstances(pool, [series, changed])
   for (const row of [series, changed]) expect(Number(await overOf(row))).toBeLessThan(over)
+})
+
+test('the service forgets old events that the project organizes even if another transaction has locked one of them', async () => {
+  const projectId = await newProject(pool)
+  const ownEvent = { sequence: 3, before: null, event: {}, endsAt: null }
+  await writeOwnEvents(
+    pool,
+    ['locked', 'other'].map((uid) => ({ projectId, sendAt: null, ownEvent: { uid, ...ownEvent } })),
+  )
+  await pool.query(
+    `update own_events set over_at = now() - interval '900 days' where project_id = $1`,
+    [projectId],
+  )
+  const text = 'select from own_events where project_id = $1 and uid_hash = $2 for update'
+  const expire = () => expireEvents(pool, projectId)
+  const values = [projectId, uidHash('locked')]
+  expect(await whileLocked(pool, { text, values }, expire)).toBe(1)
+  expect(await expire()).toBe(1)
 })
 
 test('the service forgets an event that the project organizes only if the calendar does not have it, and never lowers its SEQUENCE', async () => {
