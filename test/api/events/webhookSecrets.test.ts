@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signWebhook } from '../../../shared/events/webhookSignature.ts'
 import { encryptPlainWebhookSecrets } from '../../../sql/events/webhookSecrets.ts'
 import { createKeyringSource, masterKeys } from '../../../sql/keyring/keyring.ts'
+import { whileLocked } from '../../support/database/whileLocked.ts'
 import { startReceiver } from '../../support/events/receiver.ts'
 import {
   BODY,
@@ -115,6 +116,20 @@ test('if several processes encrypt hundreds of plain-text webhook secrets at onc
     `select count(*)::int as plain from seller_endpoints where webhook_secret is not null`,
   )
   expect(rows[0].plain).toBe(0)
+})
+
+test('a webhook secret that another transaction has locked does not delay the encryption of the others', async () => {
+  const agent = await service.newAgent()
+  const [locked, other] = [
+    await register(agent, 'http://127.0.0.1:1/a'),
+    await register(agent, 'http://127.0.0.1:1/b'),
+  ]
+  for (const { endpointId } of [locked, other]) await makePlain(endpointId, 'whsec_of_old')
+  const text = 'select from seller_endpoints where id = $1 for update'
+  const { pool } = service.database
+  expect(await whileLocked(pool, { text, values: [locked.endpointId] }, encrypt)).toBe(1)
+  expect(await columns(other.endpointId)).toMatchObject({ plain: null })
+  expect(await encrypt()).toBe(1)
 })
 
 test('a webhook worker encrypts webhook secrets in plain text when it starts', async () => {

@@ -8,6 +8,7 @@ import { findPurse } from '../../../sql/purse/purses.ts'
 import { recordHead } from '../../../sql/till/watch/chainStatus.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { BALANCE, newKeyring, newPurse, ownerOf } from '../../support/purse/purseRows.ts'
+import { whileHeld } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -84,4 +85,19 @@ test('a purse (wallet) with a new key does not count as low while the money is o
   await read(address, 104n, BALANCE - 1n)
   await read(address, 105n, BALANCE - 2n)
   expect(await lowEvents()).toEqual([{ balance: String(BALANCE - 1n) }])
+})
+
+test('if two processes record a low balance at the same time, only one event reports it', async () => {
+  const { projectId } = await newPurse(pool, keyring)
+  await setPurseLimits(pool, keyring, ownerOf(projectId), { lowAtomic: BALANCE })
+  const { address } = (await findPurse(pool, projectId))!
+  await whileHeld(pool, 'select from purses where project_id = $1 for update', [projectId], () => [
+    read(address, 200n, BALANCE - 1n),
+    read(address, 200n, BALANCE - 1n),
+  ])
+  const { rows } = await pool.query(
+    `select from events where project_id = $1 and type = 'purse.low'`,
+    [projectId],
+  )
+  expect(rows).toHaveLength(1)
 })

@@ -215,6 +215,8 @@ test('the calendar is full when it has the maximum number of coming events that 
   await placed(projectId, { message_row })
   await placed(projectId, { answer: 'declined' })
   await placed(projectId, {})
+  // A changed instance of a series counts together with its series.
+  await placed(projectId, { instance: hourAt(9).toISOString() })
   expect(await isCalendarFull(pool, projectId, 2)).toBe(false)
   await placed(projectId, { source: 'rule' })
   expect(await isCalendarFull(pool, projectId, 2)).toBe(true)
