@@ -12,6 +12,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -254,7 +255,24 @@ function run([program, ...args]: string[], maxMs = HANG_MIN_MS): Promise<number 
   return new Promise((resolve) => {
     child.on('close', (code) => {
       clearTimeout(timer)
+      killLeftovers()
       resolve(code)
     })
   })
+}
+
+/**
+ * Kills the processes that a failed test has left behind (Linux). A service with a fault could otherwise keep a
+ * processor core busy for the rest of the run.
+ */
+function killLeftovers(): void {
+  if (!existsSync('/proc')) return
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      if (command.includes(copy)) process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // The process has ended meanwhile.
+    }
+  }
 }
