@@ -15,6 +15,7 @@ import {
   startUse,
 } from '../../../sql/vault/uses.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
+import { whileHeld } from '../../support/till/tillRows.ts'
 import { vaultPath as path } from '../../support/vault/vault.ts'
 import '../../support/long.ts'
 
@@ -156,4 +157,22 @@ test('if a project is deleted during its API call, the request with a secret is 
     judge: () => null,
   })
   expect(accepted).toEqual({ kind: 'no_project' })
+})
+
+test('if two processes record the end of a request with a secret at the same time, one event reports the end', async () => {
+  const { pool } = service.database
+  const keyring = new Keyring(masterKeys(service.config))
+  const { id, projectId } = await newUse()
+  expect(await startUse(pool, id, keyring)).not.toBeNull()
+  const end = (error: string) =>
+    endUse(pool, { id, keyring, end: { state: 'unknown' as const, error } })
+  await whileHeld(pool, 'select from vault_uses where id = $1 for update', [id], () => [
+    end('first'),
+    end('second'),
+  ])
+  const { rows } = await pool.query(
+    `select data ->> 'state' as state from events where project_id = $1 and type = 'vault.used'`,
+    [projectId],
+  )
+  expect(rows).toEqual([{ state: 'unknown' }])
 })
