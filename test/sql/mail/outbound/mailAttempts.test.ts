@@ -10,6 +10,7 @@ import {
   requeueLostMail,
 } from '../../../../sql/mail/outbound/mailAttempts.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { whileLocked } from '../../../support/database/whileLocked.ts'
 import {
   addressOf,
   begin,
@@ -237,6 +238,9 @@ test('if the job of an overdue mail is missing or has failed permanently, this m
   const waiting = await newSent(pool)
   for (const { row } of [lost, held, done, waiting]) await overdue(row, 61)
   await overdue(recent.row, 40)
+  const text = 'select from outbound_mails where message_row = $1 for update'
+  const requeue = () => requeueLostMail(pool)
+  expect(await whileLocked(pool, { text, values: [lost.row] }, requeue)).toBe(0)
   expect(await requeueLostMail(pool)).toBe(1)
   expect(await jobOf(lost.row)).toBeDefined()
   expect(await requeueLostMail(pool)).toBe(0)
