@@ -126,7 +126,7 @@ export const OPERATIONS = {
   putVaultByName: ['PUT', '/v0/vault/{name}', 'json'],
 } as const
 
-/** The operations that answer a repeated Idempotency-Key with the first answer. */
+/** Lists the operations that answer a repeated Idempotency-Key with the first answer. */
 export const KEYED: ReadonlySet<string> = new Set([
   'postMessagesByMessageIdReply',
   'postMessagesByMessageIdRsvp',
@@ -137,7 +137,7 @@ export const KEYED: ReadonlySet<string> = new Set([
   'postVaultByNameUse',
 ])
 
-/** The input and the result of each operation. */
+/** Describes the input and the result of each API operation. */
 export type Operations = {
   /** Delete an email rule. */
   deleteEmailRulesByRuleId: { input: { path: { ruleId: string } }; result: void }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { LoopTime } from '../../../api/http/limits/loopTime.ts'
+import { LoopTime } from '../../../../api/http/limits/loopTime.ts'
 
 const MB = 1024 * 1024
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { HeldAnswers } from '../../../api/http/limits/heldAnswers.ts'
-import { waitFor } from '../../support/waitFor.ts'
+import { HeldAnswers } from '../../../../api/http/limits/heldAnswers.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 const MB = 1024 * 1024
 const read = async () => Buffer.alloc(MB, 'x')

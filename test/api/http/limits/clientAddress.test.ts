@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createClientAddress } from '../../../api/http/limits/clientAddress.ts'
+import { createClientAddress } from '../../../../api/http/limits/clientAddress.ts'
 
 const addressOf = createClientAddress(['10.0.0.0/8', '2001:db8:ffff::/48'])
 

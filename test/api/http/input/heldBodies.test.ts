@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
-import { readJsonValue } from '../../../api/http/input/body.ts'
-import { HeldBodies } from '../../../api/http/input/heldBodies.ts'
-import { newRequestState, type RequestState } from '../../../api/http/requestState.ts'
-import { type Agent, startTestService, type TestService } from '../../support/service.ts'
-import { waitFor } from '../../support/waitFor.ts'
-import '../../support/long.ts'
+import { readJsonValue } from '../../../../api/http/input/body.ts'
+import { HeldBodies } from '../../../../api/http/input/heldBodies.ts'
+import { newRequestState, type RequestState } from '../../../../api/http/requestState.ts'
+import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/long.ts'
 
 const MB = 1024 * 1024
 const crowded = expect.objectContaining({ status: 503, code: 'unavailable' })
