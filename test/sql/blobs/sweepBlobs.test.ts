@@ -9,6 +9,7 @@ import {
 } from '../../../sql/blobs/sweepBlobs.ts'
 import { type Bucket, startBucket } from '../../support/database/bucket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { whileLocked } from '../../support/database/whileLocked.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 let bucket: Bucket
@@ -118,6 +119,17 @@ describe('the cleanup of the object store removes only objects that no database 
     await waitFor('the removal', async () => (await buryIdleBlobs(database.pool, 0)) === 1)
     await sweep()
     expect(bucket.names()).toEqual([])
+  })
+
+  test('an object whose row another cleanup has locked does not delay the removal of the other objects', async () => {
+    for (let n = 0; n < 2; n++) await keep()
+    await age()
+    await buryIdleBlobs(database.pool)
+    const text = 'select from dead_blobs order by hash limit 1 for update'
+    const remove = () => removeDeadBlobs(database.pool, bucket.store, null)
+    const ended = await whileLocked(database.pool, { text, values: [] }, remove)
+    expect(ended).toMatchObject({ removed: 1 })
+    expect(await remove()).toMatchObject({ removed: 1 })
   })
 
   test('if the object store was unreachable during a cleanup, the next cleanup removes the remaining objects', async () => {
