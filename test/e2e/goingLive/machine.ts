@@ -18,8 +18,8 @@ export const STRANGER_ADDRESS = '93.184.215.9'
 export const SERVICES_ADDRESS = '93.184.215.10'
 const MEMORY = '3g'
 /**
- * Holds the root directory of the machine's copy of the system, which is visible only in the mount namespace of the
- * machine.
+ * Holds the root directory of the simulated machine's copy of the operating system. Only the mount namespace of this
+ * machine shows the copy.
  */
 const COPY = '/mnt/root'
 

@@ -84,7 +84,7 @@ describe('the doctor command checks that the reverse DNS name of an address reso
     ).toMatchObject({ verdict: 'ok', found: MX })
   })
 
-  test('if the mail host is one of several reverse DNS names, the name of the mail host must resolve to the address', () => {
+  test('if the mail host is one of several reverse DNS names, the name of the mail host must resolve to the host’s IP address', () => {
     const names = [
       { name: MX, forward: ['192.0.2.99'] },
       { name: 'other.example', forward: [IP] },

@@ -23,7 +23,7 @@ test('if several tasks use equally much of a resource and rank equally, the serv
   expect(choose(['a', 2, 1], ['b', 2, 1])).toBe('a')
 })
 
-test('if the list of tasks is empty, the service stops no task', () => {
+test('if no task holds a shared resource, the service chooses no task to stop', () => {
   expect(workOfGreediest([], { held: () => 0, rank: () => 0 })).toBeNull()
   expect(choose(['a', 0, 0])).toBe('a')
 })

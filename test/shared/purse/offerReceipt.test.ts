@@ -118,7 +118,7 @@ describe('the service stores a signed offer or receipt of a seller only if it is
     expect(keptProof({ ...proof, payload: { a: 'x'.repeat(rest + 1) } })).toBeNull()
   })
 
-  test('a value that is no signed proof is stored as null', () => {
+  test('a value that is no signed offer or receipt is stored as null', () => {
     const signature = `0x${'aF'.repeat(65)}`
     for (const value of [
       ...[null, undefined, 'a.b.c', {}, { signature: 7 }, { format: 'other', signature: 'a.b.c' }],

@@ -41,7 +41,10 @@ function startHangingProvider(hangs: 'discovery' | 'token') {
   return { issuer, close }
 }
 
-/** Stores sign-ins of strangers in the given state, each with an answer of a stranger. @returns their ids */
+/**
+ * Stores company sign-ins of strangers in the given state. Each sign-in has an answer that a stranger sent. @returns
+ * their ids
+ */
 async function storeSignIns(
   pool: Pool,
   state: 'asked' | 'answered',

@@ -165,7 +165,7 @@ async function personWithPasskey() {
   expect(added.status).toBe(201)
   return { person, device, send }
 }
-/** Signs in with the response that `respond` makes to a new challenge. */
+/** Signs in with a passkey: `respond` makes the response to a new passkey challenge. */
 async function signInWith(respond: (challenge: string) => object) {
   const { challenge, cookie } = await challengeFrom('/passkey-sessions/options')
   const response = respond(challenge)

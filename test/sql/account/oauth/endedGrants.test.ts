@@ -25,7 +25,7 @@ import {
 } from '../../../support/oauth/grantRows.ts'
 
 let database: TestDatabase
-/** Holds a pool with a short statement timeout, so that a statement that waits for a lock fails soon. */
+/** Holds a database pool with a short statement timeout, so that a statement that waits for a lock fails soon. */
 let pool: Pool
 beforeAll(async () => {
   database = await createTestDatabase()

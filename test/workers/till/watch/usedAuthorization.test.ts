@@ -110,7 +110,7 @@ describe('a payment is refused if its authorization was used before the claim (s
     expect(await till.payment(id)).toMatchObject({ state: 'settled', txHash: transactionHash })
   })
 
-  test('a payment is refused if its authorization was used before the claim (storing), in a block after the stored newest block', async () => {
+  test('a payment is refused if its authorization was used before the service stored it, in a block after the stored newest block', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -139,7 +139,7 @@ describe('a payment with an already used authorization is refused, even if a cha
     })
   }
 
-  test('an authorization that another service used in the block of the claim (storing) is refused, even if the chain node has no old state', async () => {
+  test('an authorization that another service used in the block in which this service stored it is refused, even if the chain node has no old state', async () => {
     const payment = await pay()
     const { transactionHash } = await used(payment)
     const id = await till.claim(payment)
