@@ -121,7 +121,7 @@ describe('a new mandate (permission to pay) is stored with the terms that the ow
     expect((await given(projectId)).state).toBe('active')
   })
 
-  test('if two mandates (spending limits) of a project are created at once, the second waits for the first, so that the maximum holds', async () => {
+  test('if two mandates (spending limits) of a project are created at once, the second waits for the first, so that the project never exceeds its maximum number of mandates', async () => {
     const projectId = await newProject(pool)
     const hold = 'select from projects where id = $1 for no key update'
     const [mandate] = await whileHeld(pool, hold, [projectId], () => [give(projectId)])

@@ -83,7 +83,7 @@ test('the send quota is exact for concurrent sends on several processes, and one
   }
 })
 
-test('requests that are repeated or refused do not count against the send quota', async () => {
+test('send requests that are repeated or refused do not count against the send quota', async () => {
   const agent = await service.newAgent()
   const send = (key: string, ...to: string[]) =>
     agent.post('/v0/messages/send', mail(...to), { 'idempotency-key': key })

@@ -349,7 +349,7 @@ describe('a cancellation or an answer that leaves out the start of its calendar 
     ])
   })
 
-  test('an answer without a start time counts, unless it is for an earlier version of the event', async () => {
+  test('an answer to an invitation is accepted without a start time, unless it is for an earlier version of the event', async () => {
     const { send, take, answers } = await newCalendar()
     const own = { organizer: { address: INBOX, name: null }, attendees: guest() }
     await send(later({ ...own }))

@@ -59,7 +59,7 @@ const age = (checkId: string, ms: number) =>
     `update payment_checks set created_at = clock_timestamp() - make_interval(secs => $2) where id = $1`,
     [checkId, ms / 1000],
   )
-/** Returns the payload of the queued job of a payment check, and in how many milliseconds it runs. */
+/** Returns the payload of the queued job of a payment check, and the number of milliseconds until this job runs. */
 async function nextRun(checkId: string): Promise<{ payload: any; inMs: number }> {
   const { rows } = await till.pool.query(
     `select payload, extract(epoch from run_at - created_at)::float8 * 1000 as in_ms

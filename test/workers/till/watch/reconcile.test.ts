@@ -193,7 +193,7 @@ test('a settlement with a wrong block hash becomes final only after one more che
   expect([final, finalized_at === null]).toEqual([block_hash, false])
 })
 
-test('a lower newest block of the chain is accepted after eight consecutive checks', async () => {
+test('if the number of the chain’s newest block becomes lower, the service accepts it after eight consecutive checks', async () => {
   const { head } = till.chain
   await look(7)
   till.chain.head = { ...head, number: head.number + 100n }
