@@ -69,8 +69,8 @@ export type Use = {
 }
 
 /**
- * Finds a request with a secret in a project. @returns null if the project has no such request, or if the request has
- * expired.
+ * Finds a request with a secret in a project. A request that has not ended is found even after its expiry, because its
+ * job still records its end. @returns null if the project has no such request, or if it has ended and has expired.
  */
 export async function findUse(
   db: Queryable,
@@ -79,7 +79,7 @@ export async function findUse(
   const { rows } = await db.query<UseRow>({
     name: 'find-use',
     text: `select ${COLUMNS} from vault_uses
-           where id = $1 and project_id = $2 and expires_at > clock_timestamp()`,
+           where id = $1 and project_id = $2 and (ended_at is null or expires_at > clock_timestamp())`,
     values: [id, projectId],
   })
   const row = rows[0]

@@ -16,6 +16,7 @@ import {
 } from '../../../sql/vault/uses.ts'
 import { startTestService, type TestService } from '../../support/service.ts'
 import { whileHeld } from '../../support/till/tillRows.ts'
+import { type Answer, startTestService, type TestService } from '../../support/service.ts'
 import { vaultPath as path } from '../../support/vault/vault.ts'
 import '../../support/long.ts'
 
@@ -89,6 +90,29 @@ test('a stored request with a secret is deleted after its expiry, and other stor
     [gone.id, kept.id],
   ])
   expect(rows).toEqual([{ id: kept.id }])
+})
+
+test('a request with a secret that has not ended can be read for longer than ten minutes', async () => {
+  const { pool } = service.database
+  const agent = await service.newAgent()
+  const metadata = { uri: 'https://bank.example' }
+  await agent.put(path('n'), { type: 'LOGIN', data: { password: 'correct' }, metadata })
+  const request = { url: 'https://bank.example/a', body: { password: '{{password}}' } }
+  const call = () =>
+    agent.post(path('n', '/use?timeout=0'), { request }, { 'idempotency-key': 'once' })
+  const { useId } = (await call()).body
+  const outcome = ({ status, body }: Answer) => [status, body.useId, body.state]
+  const read = async () => outcome(await agent.get(path('n', `/uses/${useId}?timeout=0`)))
+  const expire = () =>
+    pool.query(`update vault_uses set expires_at = clock_timestamp() where id = $1`, [useId])
+  await expire()
+  expect(await read()).toEqual([202, useId, 'pending'])
+  expect(outcome(await call())).toEqual([202, useId, 'pending'])
+  const keyring = new Keyring(masterKeys(service.config))
+  await endUse(pool, { id: useId, keyring, end: { state: 'failed', error: 'late' } })
+  expect(await read()).toEqual([200, useId, 'failed'])
+  await expire()
+  expect((await read())[0]).toBe(404)
 })
 
 test('a request with a secret is no longer due after the deletion of its project', async () => {
