@@ -114,7 +114,7 @@ function signRequest(credential: OpenCredential, input: SignInput) {
   const body = text ?? ''
   const request = { method, url, headers, body }
   checkUseRequest({ ...request, body: body === '' ? null : body }, { allowLoopback: false })
-  if (Object.values({ url, body, ...headers }).some((text) => text.includes('{{'))) {
+  if ([url, body, ...Object.values(headers)].some((text) => text.includes('{{'))) {
     throw badRequest('request must hold no placeholder: its bytes are signed')
   }
   checkBounds(effectiveBounds(credential), { method, url })

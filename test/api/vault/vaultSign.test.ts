@@ -153,6 +153,17 @@ test('an invalid signature request gets status 400 with the field name, and adds
       { ...aws, request: { url, headers: { 'x-note': '{{secretAccessKey}}' } } },
       'request must hold no placeholder: its bytes are signed',
     ],
+    // A header may have the name of another part of the request.
+    [
+      'aws',
+      { ...aws, request: { url: `${url}/{{accessKeyId}}`, headers: { url } } },
+      'request must hold no placeholder: its bytes are signed',
+    ],
+    [
+      'aws',
+      { ...aws, request: { url, body: '{{accessKeyId}}', headers: { body: 'b' } } },
+      'request must hold no placeholder: its bytes are signed',
+    ],
   )
   for (const [name, input, message] of cases) {
     const { status, body } = await sign(name, input)
