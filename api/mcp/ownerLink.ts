@@ -25,7 +25,11 @@ import { acceptedText } from './tools/mailTools.ts'
  */
 export type HeldCall = { call: string; data: Record<string, unknown> }
 
-const STATE_SECONDS = 3_600
+/**
+ * Sets for how many seconds a client may repeat a held call. The owner has up to 30 days for the decision
+ * (`approvalHours`). The day after that lets a host that was switched off learn of it.
+ */
+const STATE_SECONDS = 31 * 24 * 3_600
 
 const digest = (name: string, args: unknown): string =>
   requestHash([name, args]).toString('base64url')

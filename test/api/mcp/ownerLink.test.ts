@@ -2,7 +2,7 @@
  * Tests mail that waits for approval, over MCP revision 2026-07-28. The MCP host shows a link to the owner, and then
  * repeats the tool call.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setSystemTime, test } from 'bun:test'
 import { changingBefore } from '../../support/database/beforeStatement.ts'
 import { whileFailing } from '../../support/database/failingStatements.ts'
 import { heldAgent, heldPath } from '../../support/mail/held.ts'
@@ -92,6 +92,22 @@ test('an MCP host that can show links gets a link to the console, and learns the
   expect(approved.structuredContent.deliveryStatus).toBeUndefined()
   // The repeated MCP call did not send the held mail a second time.
   expect(await sentMails()).toBe(before)
+})
+
+test('an MCP host that repeats the call days later learns the owner’s decision, and sends no second mail', async () => {
+  const { result } = await send()
+  const approvalId = result.inputRequests.approval.params.url.split('/').at(-1)
+  const held = (await service.platform.get(heldPath(agent, approvalId))).body
+  await service.platform.post(`${heldPath(agent, approvalId)}/approve`, { sha256: held.sha256 })
+  const before = await sentMails()
+  setSystemTime(Date.now() + 29 * 24 * 3_600_000)
+  try {
+    const approved = await send({ state: result.requestState })
+    expect(approved.result?.structuredContent).toMatchObject({ subject: 'Offer' })
+    expect(await sentMails()).toBe(before)
+  } finally {
+    setSystemTime()
+  }
 })
 
 test('if the database fails after a mail was accepted, the tool still reports that the mail waits for approval', async () => {
