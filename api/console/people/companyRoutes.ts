@@ -14,6 +14,7 @@ import {
 } from '../../../sql/account/people/companySignIns.ts'
 import { startSession } from '../../../sql/account/people/consoleSessions.ts'
 import { type Queryable, transaction } from '../../../sql/db.ts'
+import { stillAdmitted } from '../../account/platformActor.ts'
 import { browserHeaders, browserOf, readBrowser } from '../../http/browserCookie.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
@@ -196,9 +197,16 @@ async function disconnect(services: Services, request: Request): Promise<Respons
   return new Response(null, { status: 204 })
 }
 
-const record = (db: Queryable, request: Request, action: string): Promise<void> =>
-  writeAudit(db, organizationActor(request), {
+/**
+ * Records a change of a person's company account in the transaction of the change. The function first checks the session
+ * once more. The transaction may have waited for a change of the person that ended the session, and is then undone.
+ * @throws {ApiError} 401 for an ended session.
+ */
+async function record(db: Queryable, request: Request, action: string): Promise<void> {
+  await stillAdmitted(request)()
+  await writeAudit(db, organizationActor(request), {
     action,
     subject: sessionOf(request).person.id,
     outcome: 'ok',
   })
+}

@@ -11,6 +11,7 @@ import {
   removePasskey,
 } from '../../../sql/account/people/passkeys.ts'
 import { type Queryable, transaction } from '../../../sql/db.ts'
+import { stillAdmitted } from '../../account/platformActor.ts'
 import { browserHeaders, browserOf, readBrowser } from '../../http/browserCookie.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
@@ -160,12 +161,24 @@ async function remove(
   return new Response(null, { status: 204 })
 }
 
-const record = (db: Queryable, request: Request, action: string, passkeyId: string) =>
-  writeAudit(db, organizationActor(request), {
+/**
+ * Records a change of a person's passkeys in the transaction of the change. The function first checks the session once
+ * more. The transaction may have waited for a change of the person that ended the session, and is then undone.
+ * @throws {ApiError} 401 for an ended session.
+ */
+async function record(
+  db: Queryable,
+  request: Request,
+  action: string,
+  passkeyId: string,
+): Promise<void> {
+  await stillAdmitted(request)()
+  await writeAudit(db, organizationActor(request), {
     action,
     subject: passkeyId.slice(0, 100),
     outcome: 'ok',
   })
+}
 
 async function challenge(services: Services, request: Request): Promise<Response> {
   const { baseUrl } = services.config.http

@@ -3,6 +3,7 @@ import { newPersonId } from '../../../shared/ids.ts'
 import type { Role } from '../../../shared/people/roles.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { notifyKeysChanged } from '../../events/events.ts'
+import { disconnectAccount } from './companySignIns.ts'
 
 /**
  * Holds the id of the first operator, a person who exists in every installation. The command `bun run console:login`
@@ -130,7 +131,8 @@ export async function addPerson(
 
 /**
  * Changes the given fields of a person. Two concurrent changes of different fields both take effect. A change of the
- * email address signs the person out. Otherwise a reader of the old mailbox could stay signed in.
+ * email address signs the person out, and removes the person's passkeys and company account. Otherwise a reader of the
+ * old mailbox could stay signed in, or could have added one of them to sign in again.
  * @returns null if no person has the id.
  * @throws {EmailTakenError} if another person has the email address. @throws {UnknownProjectError} if a project does
  * not exist.
@@ -159,6 +161,8 @@ export async function changePerson(
     if (before.email !== null && after.email !== before.email) {
       await db.query('delete from console_sessions where person_id = $1', [id])
       await db.query('delete from console_links where person_id = $1 and used_at is null', [id])
+      await db.query('delete from passkeys where person_id = $1', [id])
+      await disconnectAccount(db, id)
     }
     await setProjects(db, id, after)
     await audit(db, after, await endLostGrants(db, id))

@@ -233,6 +233,39 @@ test('a passkey signs nobody in if its person is removed during the sign-in', as
   expect([status, body.message]).toEqual([401, 'The passkey is refused: nobody here has it'])
 })
 
+const newAddress = () => ({ email: `${crypto.randomUUID()}@people.example` })
+
+test('after an operator has changed a person’s email address, the old passkeys of the person sign nobody in', async () => {
+  const { person, device } = await personWithPasskey()
+  const operator = await signIn(service)
+  const own = (text: string) => device.signed(text, { owner: person.personId })
+  const path = `/people/${person.personId}`
+  expect((await operator.patch(path, { name: 'Eve' })).status).toBe(200)
+  expect((await signInWith(own)).status).toBe(201)
+  expect((await operator.patch(path, newAddress())).status).toBe(200)
+  const { status, body } = await signInWith(own)
+  expect([status, body.message]).toEqual([401, 'The passkey is refused: nobody here has it'])
+})
+
+test('a person whose session ends while a passkey is being added does not get the passkey', async () => {
+  const { person } = await personWithPasskey()
+  const operator = await signIn(service)
+  const { challenge, cookie } = await challengeFrom('/passkeys/options', person.cookie)
+  const { status } = await changingBefore(
+    'into passkeys',
+    () => operator.patch(`/people/${person.personId}`, newAddress()),
+    () =>
+      withCookies(person.cookie, cookie).post(
+        '/passkeys',
+        { name: 'phone', response: newDevicePasskey(home).created(challenge) },
+        { origin: home },
+      ),
+  )
+  expect(status).toBe(401)
+  const { people } = (await operator.get('/people')).body
+  expect(people.find(({ personId }: any) => personId === person.personId).passkeys).toBe(0)
+})
+
 test('if a passkey and its copy sign in at the same time, the service refuses the copy', async () => {
   const { person, device } = await personWithPasskey()
   const { pool } = service.database
