@@ -188,13 +188,14 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 })
 
 /**
- * Moves the next attempt of a webhook delivery to another time and replaces the queued job. If the given attempt is not
- * the delivery's next one, the function changes nothing, because an outdated job must not replace the job of a later
+ * Queues the next attempt of a webhook delivery for a later moment and replaces the queued job. If the given attempt is
+ * not the delivery's next one, the function changes nothing, because an outdated job must not replace the job of a later
  * attempt.
+ * @param next.inMs is the number of milliseconds until the attempt, by the database's clock.
  */
 export async function postponeAttempt(
   db: Queryable,
-  { deliveryId, attempt, runAt }: { deliveryId: string; attempt: number; runAt: Date },
+  { deliveryId, attempt, inMs }: { deliveryId: string; attempt: number; inMs: number },
 ): Promise<void> {
   await db.query({
     name: 'postpone-attempt',
@@ -203,10 +204,12 @@ export async function postponeAttempt(
         select 'deliver_webhook' as task, $4::text as key,
           json_build_object('deliveryId', id, 'attempt', $2::int) as payload
         from webhook_deliveries where id = $1 and status = 'pending' and attempt = $2 - 1 for update
-      ) ${addPayloadsFrom('next', { runAt: '$3::timestamptz' })}`,
-    values: [deliveryId, attempt, runAt, jobKey(deliveryId)],
+      ) ${addPayloadsFrom('next', { runAt: IN_MS })}`,
+    values: [deliveryId, attempt, inMs, jobKey(deliveryId)],
   })
 }
+
+const IN_MS = `clock_timestamp() + $3::float8 * interval '1 millisecond'`
 
 /** Aborts a pending webhook delivery, so that no further attempt follows. */
 export async function abortDelivery(db: Queryable, id: string, error: string): Promise<void> {
@@ -248,9 +251,8 @@ export async function requeueLostDeliveries(pool: Pool): Promise<number> {
        and ${hasNoJob("'deliver_webhook:' || d.id")}
      order by d.next_attempt_at limit ${LOST_BATCH}`,
   )
-  const runAt = new Date()
   for (const { id, attempt } of rows) {
-    await postponeAttempt(pool, { deliveryId: id, attempt: attempt + 1, runAt })
+    await postponeAttempt(pool, { deliveryId: id, attempt: attempt + 1, inMs: 0 })
   }
   return rows.length
 }

@@ -265,7 +265,7 @@ export async function replayDelivery(
     await postponeAttempt(db, {
       deliveryId: delivery.id,
       attempt: delivery.attemptCount + 1,
-      runAt: delivery.nextAttemptAt!,
+      inMs: 0,
     })
     return delivery
   })

@@ -12,6 +12,11 @@ export type NewJob<Name extends TaskName = TaskName> = {
   payload: TaskPayload<Name>
   key: string
   runAt?: Date
+  /**
+   * Holds the number of milliseconds after which the job runs, by the database's clock. A time that this process
+   * computes from its own clock would be wrong if the clocks differ.
+   */
+  inMs?: number
   /** Holds the priority of the job. Jobs with the lowest priority number run first. The default priority is 0. */
   priority?: number
   /** Tells whether a waiting job with the same key keeps its run time, if the new job would run later. */
@@ -38,7 +43,8 @@ export async function addJob<Name extends TaskName>(
   await db.query({
     name: 'add-job',
     text: `select queue_jobs(
-      array[row($1, $2::json, null, $3::timestamptz, null, $4, $5, null)::graphile_worker.job_spec], $6)`,
+      array[row($1, $2::json, null, coalesce($3::timestamptz, clock_timestamp() + $7::float8 * interval '1 millisecond'),
+                null, $4, $5, null)::graphile_worker.job_spec], $6)`,
     values: [
       job.task,
       jobPayload(job.task, job.payload),
@@ -46,6 +52,7 @@ export async function addJob<Name extends TaskName>(
       job.key,
       job.priority ?? null,
       job.keepsTime === true,
+      job.inMs ?? null,
     ],
   })
 }

@@ -52,8 +52,8 @@ export const createDeliverWebhook = (
     if (delivery === null || !isNext(delivery)) return
     const turn = await lanes.enter(delivery.ownerId ?? deliveryId, delivery.projectId)
     if (!turn.granted) {
-      const runAt = new Date(Date.now() + turn.returnInMs)
-      return patiently(() => postponeAttempt(pool, { deliveryId, attempt, runAt }))
+      const next = { deliveryId, attempt, inMs: turn.returnInMs }
+      return patiently(() => postponeAttempt(pool, next))
     }
     try {
       if (turn.waited) delivery = await read()

@@ -120,8 +120,8 @@ async function notify(
     if ((await sendServiceMail(sender, content)).isDeferred) deferred++
     else await sender.outcomes.record(() => recordNotified(pool, approval.id, address))
   }
-  const again = deferred === 0 ? null : nextAttempt(transport, notice)
-  await sender.outcomes.record(() => recordNotice(pool, approval.id, again))
+  const againInMs = deferred === 0 ? null : nextAttemptInMs(transport, notice)
+  await sender.outcomes.record(() => recordNotice(pool, approval.id, againInMs))
 }
 
 /** Reads the mail or payment that the owner decides about. Returns `null` if the mail or payment no longer exists. */
@@ -143,13 +143,13 @@ async function readAct(
 }
 
 /**
- * Returns the time of the next attempt to send the notifications to the approvers. Returns `null` if the service makes
- * no further attempt to send the notifications.
+ * Returns the milliseconds until the next attempt to send the notifications to the approvers. Returns `null` if the
+ * service makes no further attempt to send the notifications.
  */
-function nextAttempt({ route }: Transport, { attempts, requestedAt }: Notice): Date | null {
+function nextAttemptInMs({ route }: Transport, { attempts, requestedAt }: Notice): number | null {
   const ageS = (Date.now() - requestedAt.getTime()) / 1000
   const delayS = nextMailDelayS(route, attempts + 1, ageS)
-  return delayS === null ? null : new Date(Date.now() + delayS * 1000)
+  return delayS === null ? null : delayS * 1000
 }
 
 async function noticeFor(

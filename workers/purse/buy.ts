@@ -219,10 +219,10 @@ export const createBuy = (
         )
       : null
     const pauseMs = PAUSES_MS[Math.min(sends, PAUSES_MS.length) - 1]!
-    const againAt = new Date(Date.now() + pauseMs)
-    const isLive = BigInt(Math.ceil(againAt.getTime() / 1000)) < validBefore - EXPIRY_MARGIN_S
+    const againAtMs = Date.now() + pauseMs
+    const isLive = BigInt(Math.ceil(againAtMs / 1000)) < validBefore - EXPIRY_MARGIN_S
     if (isUndecided(answer.ok ? answer.status : null, settlement) && isLive) {
-      return queuePurchase(pool, due.id, againAt)
+      return queuePurchase(pool, due.id, pauseMs)
     }
     const claimedTx = settlement?.transaction ?? null
     const said = {
@@ -281,12 +281,12 @@ export const createBuy = (
     const due = await findDuePurchase(pool, purchaseId)
     if (due === null) return
     const delayMs = sellers.delayMs(due)
-    if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
+    if (delayMs > 0) return queuePurchase(pool, due.id, delayMs)
     // A signed payment expires soon, so it has a separate lane (queue) and does not wait behind purchases without a
     // payment.
     const step = due.state === 'signed' ? 'pay' : 'ask'
     const turn = await lanes.enter(`${step}:${due.projectId} ${due.host}`, due.projectId)
-    if (!turn.granted) return queuePurchase(pool, due.id, new Date(Date.now() + turn.returnInMs))
+    if (!turn.granted) return queuePurchase(pool, due.id, turn.returnInMs)
     try {
       await carryOut(due)
     } finally {

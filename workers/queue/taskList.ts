@@ -52,9 +52,9 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
               if (!(error instanceof BlobsAwayError) || job.key === null) throw error
               // The retry is a new job, because retries of the same job would use up its attempts while the object
               // store is unreachable.
-              const runAt = new Date(Date.now() + BLOBS_AWAY_MS * (1 + Math.random()))
+              const inMs = BLOBS_AWAY_MS * (1 + Math.random())
               const { key, priority } = job
-              await addJob(pool, { task: name, payload, key, runAt, priority })
+              await addJob(pool, { task: name, payload, key, inMs, priority })
             }
           }
           await within({ jobId: String(job.id) }, () =>

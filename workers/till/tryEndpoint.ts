@@ -57,7 +57,7 @@ export const createTryEndpoint =
     if (due === null) return
     const turn = await lanes.enter(`try:${due.projectId}`, due.projectId)
     if (!turn.granted) {
-      return queueTrial(pool, trialId, new Date(Date.now() + turn.returnInMs))
+      return queueTrial(pool, trialId, turn.returnInMs)
     }
     const end = (given: End) => outcomes.record(() => endTrial(pool, trialId, given))
     const pay = async (payment: PaymentHeader, method: DueTrial['method']) =>

@@ -79,7 +79,7 @@ const queueAt = (db: Queryable, endpointId: string, inMs: number, { keepsTime = 
     task: 'verify_endpoint',
     payload: { endpointId },
     key: `verify_endpoint:${endpointId}`,
-    runAt: new Date(Date.now() + inMs),
+    inMs,
     keepsTime,
   })
 

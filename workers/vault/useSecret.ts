@@ -51,13 +51,8 @@ export const createUseSecret = (
   }
 
   function comeBack(useId: string, inMs: number): Promise<void> {
-    const runAt = new Date(Date.now() + inMs)
-    return addJob(pool, {
-      task: 'use_secret',
-      payload: { useId },
-      key: `use_secret:${useId}`,
-      runAt,
-    })
+    const key = `use_secret:${useId}`
+    return addJob(pool, { task: 'use_secret', payload: { useId }, key, inMs })
   }
 
   /**

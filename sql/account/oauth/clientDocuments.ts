@@ -141,5 +141,5 @@ export const queueDocument = (db: Queryable, documentId: string, inMs = 0): Prom
     task: 'read_client_document',
     payload: { documentId },
     key: `read_client_document:${documentId}`,
-    ...(inMs === 0 ? {} : { runAt: new Date(Date.now() + inMs) }),
+    ...(inMs === 0 ? {} : { inMs }),
   })

@@ -104,7 +104,7 @@ export const queueSignIn = (db: Queryable, signInId: string, inMs = 0): Promise<
     task: 'sign_in_company',
     payload: { signInId },
     key: `sign_in_company:${signInId}`,
-    ...(inMs === 0 ? {} : { runAt: new Date(Date.now() + inMs) }),
+    ...(inMs === 0 ? {} : { inMs }),
   })
 
 /** Returns an unexpired sign-in at the company's identity provider for use in a worker process. */

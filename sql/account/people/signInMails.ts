@@ -68,12 +68,12 @@ export async function askSignInMail(
   })
 }
 
-const addMailJob = (db: Queryable, requestId: string, runAt?: Date) =>
+const addMailJob = (db: Queryable, requestId: string, inMs?: number) =>
   addJob(db, {
     task: 'mail_sign_in_link',
     payload: { requestId },
     key: `mail_sign_in_link:${requestId}`,
-    ...(runAt === undefined ? {} : { runAt }),
+    ...(inMs === undefined ? {} : { inMs }),
   })
 
 /**
@@ -81,7 +81,7 @@ const addMailJob = (db: Queryable, requestId: string, runAt?: Date) =>
  * progress.
  */
 export const queueSignInMail = (db: Queryable, requestId: string, inMs: number): Promise<void> =>
-  addMailJob(db, requestId, new Date(Date.now() + inMs))
+  addMailJob(db, requestId, inMs)
 
 /** Describes a sign-in link that a worker process must send by mail. */
 export type WantedSignInMail = {
@@ -116,12 +116,13 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
  */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {
-    const again = new Date(Date.now() + RETRY_SECONDS * 1000)
     const { rows } = await db.query<{ done: boolean }>(
-      `update sign_in_mails set done_at = case when $2 and expires_at > $3 then null else clock_timestamp() end
+      `update sign_in_mails set done_at = case
+         when $2 and expires_at > clock_timestamp() + interval '${RETRY_SECONDS} seconds' then null
+         else clock_timestamp() end
        where id = $1 and done_at is null returning done_at is not null as done`,
-      [id, isDeferred, again],
+      [id, isDeferred],
     )
-    if (rows[0]?.done === false) await addMailJob(db, id, again)
+    if (rows[0]?.done === false) await addMailJob(db, id, RETRY_SECONDS * 1000)
   })
 }

@@ -109,22 +109,22 @@ export async function recordNotified(
 
 /**
  * Records that the service has tried to send the notifications about an approval request.
- * @param again is the time of the next attempt to notify the other email addresses. Null means that the service makes
- * no further attempt to notify anybody.
+ * @param againInMs is the number of milliseconds until the next attempt to notify the other email addresses. Null means
+ * that the service makes no further attempt to notify anybody.
  */
 export async function recordNotice(
   pool: Pool,
   approvalId: string,
-  again: Date | null,
+  againInMs: number | null,
 ): Promise<void> {
   await transaction(pool, async (db) => {
     await db.query(
       `update approvals set notice_attempts = notice_attempts + 1,
          notified_at = case when $2 then clock_timestamp() end
        where id = $1`,
-      [approvalId, again === null],
+      [approvalId, againInMs === null],
     )
-    if (again !== null) await addAnnouncement(db, approvalId, again)
+    if (againInMs !== null) await queueAnnouncement(db, approvalId, againInMs)
   })
 }
 
@@ -133,12 +133,9 @@ export async function recordNotice(
  * or to the smarthost are already in progress.
  */
 export const queueAnnouncement = (db: Queryable, approvalId: string, inMs: number): Promise<void> =>
-  addAnnouncement(db, approvalId, new Date(Date.now() + inMs))
-
-const addAnnouncement = (db: Queryable, approvalId: string, runAt: Date): Promise<void> =>
   addJob(db, {
     task: 'announce_approval',
     payload: { approvalId },
     key: `announce_approval:${approvalId}`,
-    runAt,
+    inMs,
   })

@@ -294,7 +294,7 @@ export async function parseAgainLater(
     task: 'parse_inbound',
     payload: { inboundId: id, unsureSince: unsureSince.toISOString() },
     key: `parse_inbound:${id}`,
-    runAt: new Date(Date.now() + Math.max(UNSURE_STEP_MS, ageMs)),
+    inMs: Math.max(UNSURE_STEP_MS, ageMs),
   })
   return true
 }

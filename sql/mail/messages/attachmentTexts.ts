@@ -37,7 +37,7 @@ export const queueSearchable = (
     task: 'read_attachments',
     payload: { projectId, messageRow },
     key: searchableKey(projectId, messageRow),
-    runAt: new Date(Date.now() + SEARCHABLE_SECONDS * 1000),
+    inMs: SEARCHABLE_SECONDS * 1000,
   })
 
 /** Removes the job of `recordTexts` after the attachments of the message have become searchable. */

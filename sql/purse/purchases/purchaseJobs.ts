@@ -4,15 +4,15 @@ import { deleteInBatches } from '../../deleteInBatches.ts'
 import { addJob, hasNoJob } from '../../queue/jobs.ts'
 
 /**
- * Queues the job that carries out a purchase. @param runAt is the time at which the job runs. If `runAt` is absent, the
- * job runs at once.
+ * Queues the job that carries out a purchase. @param inMs is the number of milliseconds after which the job runs. If
+ * `inMs` is absent, the job runs at once.
  */
-export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<void> =>
+export const queuePurchase = (db: Queryable, id: string, inMs?: number): Promise<void> =>
   addJob(db, {
     task: 'buy',
     payload: { purchaseId: id },
     key: `buy:${id}`,
-    ...(runAt === undefined ? {} : { runAt }),
+    ...(inMs === undefined ? {} : { inMs }),
   })
 
 /**

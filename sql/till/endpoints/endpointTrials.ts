@@ -71,12 +71,12 @@ export function startTrial(
 }
 
 /** Queues the job that runs the trial (test request) of an endpoint. */
-export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promise<void> =>
+export const queueTrial = (db: Queryable, trialId: string, inMs?: number): Promise<void> =>
   addJob(db, {
     task: 'try_endpoint',
     payload: { trialId },
     key: `try_endpoint:${trialId}`,
-    ...(runAt === undefined ? {} : { runAt }),
+    ...(inMs === undefined ? {} : { inMs }),
   })
 
 /**

@@ -77,7 +77,7 @@ describe('the service stores or postpones a webhook delivery only together with 
   test('a webhook delivery is not postponed if the job for the later time cannot be queued', async () => {
     const deliveryId = await newDelivery(pool)
     const postponed = withLostJobs(pool, () =>
-      postponeAttempt(pool, { deliveryId, attempt: 1, runAt: new Date() }),
+      postponeAttempt(pool, { deliveryId, attempt: 1, inMs: 0 }),
     )
     expect(await postponed.catch(({ message }) => message)).toBe(
       'jobs were not queued: {deliver_webhook}',
@@ -87,7 +87,7 @@ describe('the service stores or postpones a webhook delivery only together with 
   test('a webhook delivery that has ended is not due, and cannot be postponed or aborted', async () => {
     const id = await newDelivery(pool)
     await deliver(id)
-    await postponeAttempt(pool, { deliveryId: id, attempt: 2, runAt: new Date() })
+    await postponeAttempt(pool, { deliveryId: id, attempt: 2, inMs: 0 })
     expect(await queuedAttempt(pool, id)).toBeNull()
     await abortDelivery(pool, id, 'too late')
     expect(await statusOf(id)).toBe('delivered')
@@ -142,7 +142,7 @@ describe('the service finds the webhook delivery that is due next, and queues it
       await newDelivery(pool),
       await newDelivery(pool),
     ]
-    await postponeAttempt(pool, { deliveryId: queued, attempt: 1, runAt: new Date(1_000) })
+    await postponeAttempt(pool, { deliveryId: queued, attempt: 1, inMs: -1_000_000 })
     const job = await queuedAttempt(pool, queued)
     await dueIn(lost, '-61 seconds')
     await dueIn(queued, '-61 seconds')

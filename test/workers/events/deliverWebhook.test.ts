@@ -1,7 +1,7 @@
 /**
  * Tests the request that the receiver gets from one run of a webhook delivery job, and the entry in the delivery log.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, setSystemTime, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { replayDelivery } from '../../../sql/events/deliveryLog.ts'
@@ -110,6 +110,18 @@ describe('a webhook delivery job sends one signed attempt, or sends nothing if t
     const queued = await queuedAttempt(pool, id)
     expect(queued?.attempt).toBe(1)
     expect(queued!.runAt.getTime()).toBeWithin(beforeMs + 60_000, Date.now() + 60_001)
+  })
+
+  test('a webhook delivery job that gets no permission to send yet is due by the clock of the database, even if the clock of the worker is wrong', async () => {
+    const { id } = await newEndpointDelivery(pool, receiver.url)
+    for (const aheadMs of [3_600_000, -3_600_000]) {
+      await dropJobs(pool)
+      const beforeMs = Date.now()
+      setSystemTime(beforeMs + aheadMs)
+      await run(id, { returnInMs: 60_000 }).finally(() => setSystemTime())
+      const queued = await queuedAttempt(pool, id)
+      expect(queued!.runAt.getTime()).toBeWithin(beforeMs + 60_000, Date.now() + 60_001)
+    }
   })
 
   test('if an endpoint no longer has a webhook, its webhook delivery job aborts the delivery without a request', async () => {

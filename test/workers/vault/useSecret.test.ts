@@ -2,7 +2,7 @@
  * Runs alone, on a test database, the job that sends a request with a secret. Therefore another process can change rows
  * between two steps of the job.
  */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, setSystemTime, test } from 'bun:test'
 import { checkUseRequest, type UseRequest } from '../../../shared/vault/useRequest.ts'
 import { acceptUse } from '../../../sql/vault/acceptUse.ts'
 import {
@@ -139,6 +139,16 @@ test('if a request with a secret gets no permission to send now, its job tries a
   await run(id)
   expect([server.requests, await end(id)]).toEqual([[], ['queued', null]])
   expect(await pauseMs(id)).toBeWithin(50_000, 60_001)
+})
+
+test('a request with a secret that waits is due by the clock of the database, even if the clock of the worker is wrong', async () => {
+  for (const aheadMs of [3_600_000, -3_600_000]) {
+    const id = await accept()
+    onTurn = async () => ({ granted: false, returnInMs: 60_000 })
+    setSystemTime(Date.now() + aheadMs)
+    await run(id).finally(() => setSystemTime())
+    expect(await pauseMs(id)).toBeWithin(50_000, 60_001)
+  }
 })
 
 test('a request with a secret waits while its project has used up the processor time for masking secrets in responses', async () => {

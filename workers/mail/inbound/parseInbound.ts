@@ -220,7 +220,7 @@ function jobOf(
     unsureSince,
   }: { inMs?: number; priority?: number; unsureSince?: string | undefined } = {},
 ): NewJob<'parse_inbound'> | NewJob<'parse_batch'> {
-  const times = { runAt: new Date(Date.now() + inMs), priority }
+  const times = { inMs, priority }
   const [inboundId] = ids as [string]
   const payload = { inboundId, ...(unsureSince === undefined ? {} : { unsureSince }) }
   return ids.length === 1

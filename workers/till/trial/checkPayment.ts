@@ -98,6 +98,6 @@ async function queueAgain(view: ChainView, checkId: string, inMs: number): Promi
     task: 'check_payment',
     payload: { checkId },
     key: `check_payment:${checkId}`,
-    runAt: new Date(Date.now() + inMs),
+    inMs,
   })
 }
