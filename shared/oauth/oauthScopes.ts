@@ -48,9 +48,13 @@ export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolea
   'mail:read': { words: 'read your mail', isTicked: true },
   'mail:send': { words: 'send mail, within the rules of the inbox', isTicked: true },
   'mail:manage': { words: 'change labels, rules and drafts, and delete mail', isTicked: false },
-  'mail:codes': { words: 'read one-time codes from your mail', isTicked: false },
+  'mail:codes': {
+    words: 'read one-time codes from your mail, and its links for sign-in and password reset',
+    isTicked: false,
+  },
   'vault:use': {
-    words: 'use your stored secrets at the hosts that they are for, without seeing them',
+    words:
+      'use your stored secrets at their hosts, and sign any text with them, without seeing them',
     isTicked: false,
   },
   'purse:read': { words: 'see the purse, its payments and prices', isTicked: false },

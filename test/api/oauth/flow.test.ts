@@ -92,7 +92,11 @@ test('an app that the owner allows gets an authorization code and then tokens, a
     scopes: [
       { scope: 'mail:read', words: 'read your mail', isTicked: true },
       { scope: 'mail:send', words: 'send mail, within the rules of the inbox', isTicked: true },
-      { scope: 'mail:codes', words: 'read one-time codes from your mail', isTicked: false },
+      {
+        scope: 'mail:codes',
+        words: 'read one-time codes from your mail, and its links for sign-in and password reset',
+        isTicked: false,
+      },
     ],
   })
   const { body: decided } = await allow(owner, id, agent, { scopes: ['mail:read'] })
@@ -115,6 +119,25 @@ test('an app that the owner allows gets an authorization code and then tokens, a
     email: agent.address,
     scopes: ['mail:read'],
   })
+})
+
+test('the consent page names each kind of access of a scope: signatures by a secret, and links in mails', async () => {
+  const own = await service.newAgent()
+  const data = { hmacKey: 'k'.repeat(32) }
+  await own.put('/v0/vault/mac', { type: 'CUSTOM', data, allowedHosts: [] })
+  const { body: client } = await register(service.url)
+  const scopes = ['vault:use', 'mail:codes', 'mail:read']
+  const asked = authorizationOf(service.url, client.client_id, { scope: scopes.join(' ') })
+  const { id, owner } = await requestConsent(service, asked)
+  const shown = (await owner.get(`/oauth/requests/${id}`)).body.scopes
+  const wordsOf = (wanted: string) => shown.find(({ scope }: any) => scope === wanted).words
+  expect(wordsOf('mail:codes')).toContain('links')
+  const { access } = await connect(service, own, { scopes })
+  const args = { name: 'mac', algorithm: 'hmac-sha256', text: 'POST /orders' }
+  const { body } = await callMcp(service.url, access, toolCall('vault_sign', args))
+  // The signature needs no allowed host, so the words must not promise that secrets are used only at their hosts.
+  expect(body.result.structuredContent.signatureHex).toMatch(/^[0-9a-f]{64}$/)
+  expect(wordsOf('vault:use')).toContain('sign')
 })
 
 test('if the owner denies consent, the app gets the error access_denied and no authorization code', async () => {
