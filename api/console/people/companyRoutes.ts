@@ -157,7 +157,9 @@ async function signIn(
   const answer = await signedIn(services, request, async (db) => {
     const taken = await takeSignIn(db, ended.id)
     if (taken === 'taken') throw conflict(OVER)
-    return taken === 'nobody' ? null : startSession(db, { ...taken, method: 'company', agent })
+    if (taken === 'nobody') return null
+    const { personId, ...proof } = taken
+    return startSession(db, { personId, method: 'company', agent, proof })
   })
   if (answer !== null) return answer
   await countFailedSignIn(services, networkSubject(clientAddress))

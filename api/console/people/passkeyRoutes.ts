@@ -209,8 +209,9 @@ async function signIn(
     const signed = response as AuthenticationResponseJSON
     const personId = await authenticate(pool, partyOf(services), { browser, response: signed })
     const agent = request.headers.get('user-agent')
+    const proof = { passkeyId: signed.id }
     const answer = await signedIn(services, request, (db) =>
-      startSession(db, { personId, method: 'passkey', agent }),
+      startSession(db, { personId, method: 'passkey', agent, proof }),
     )
     if (answer === null) throw new PasskeyError('nobody here has it')
     return answer

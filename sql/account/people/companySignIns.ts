@@ -187,24 +187,24 @@ const tell = (db: Queryable, id: string) =>
 
 /**
  * Takes the result of a sign-in at the company's identity provider, which can be taken only once.
- * @returns the person who has connected the account at the identity provider. The value `nobody` means that nobody has
+ * @returns the account, and the person who has connected it. The value `nobody` means that nobody has
  * connected the account. The value `taken` means that the result of the sign-in was used before.
  */
 export async function takeSignIn(
   db: Queryable,
   id: string,
-): Promise<{ personId: string } | 'nobody' | 'taken'> {
-  const { rows } = await db.query<{ person_id: string | null }>(
+): Promise<{ personId: string; issuer: string; subject: string } | 'nobody' | 'taken'> {
+  const { rows } = await db.query<{ person_id: string | null; issuer: string; subject: string }>(
     `with taken as (
        delete from company_sign_ins where id = $1 and state = 'done' and person_id is null returning issuer, subject
      )
-     select pe.id as person_id from taken t
+     select pe.id as person_id, t.issuer, t.subject from taken t
      left join people pe on pe.oidc_issuer = t.issuer and pe.oidc_subject = t.subject`,
     [id],
   )
   if (rows[0] === undefined) return 'taken'
-  const { person_id: personId } = rows[0]
-  return personId === null ? 'nobody' : { personId }
+  const { person_id: personId, ...account } = rows[0]
+  return personId === null ? 'nobody' : { personId, ...account }
 }
 
 /**

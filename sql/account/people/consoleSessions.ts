@@ -144,19 +144,32 @@ export async function useSignInLink(
   return rows[0] === undefined ? null : { session: toSession(rows[0]), secret }
 }
 
+/** Describes how a person has proven their identity: by a passkey, or by an account at the identity provider. */
+type Proof = { passkeyId: string } | { issuer: string; subject: string }
+
 /**
- * Starts a console session of a person who has proven their identity. @returns null if the person was removed after
- * proving their identity.
+ * Starts a console session of a person who has proven their identity.
+ * @param proof must still belong to the person. A change of the person's email address, which takes it away, runs wholly
+ * before or wholly after this statement, because it locks the table of people.
+ * @returns null if the person was removed, or has lost the proof, after proving their identity.
  */
 export async function startSession(
   db: Queryable,
-  { personId, method, agent }: { personId: string; method: SignInMethod; agent: string | null },
+  {
+    personId,
+    method,
+    agent,
+    proof,
+  }: { personId: string; method: SignInMethod; agent: string | null; proof?: Proof },
 ): Promise<{ session: ConsoleSession; secret: string } | null> {
   const secret = newSecret()
   const { rows } = await db.query<SessionRow>(
     `with started as (
        insert into console_sessions (id, secret_hash, person_id, method, agent, expires_at)
-       select $1, $2, id, $4, $5, clock_timestamp() + interval '${SESSION_HOURS} hours' from people where id = $3
+       select $1, $2, id, $4, $5, clock_timestamp() + interval '${SESSION_HOURS} hours' from people
+       where id = $3
+         and ($6::text is null or exists (select from passkeys where credential_id = $6 and person_id = $3))
+         and ($7::text is null or oidc_issuer = $7 and oidc_subject = $8)
        returning id, person_id, created_at, expires_at
      ), seen as (
        update people set signed_in_at = clock_timestamp() where id in (select person_id from started)
@@ -169,6 +182,8 @@ export async function startSession(
       personId,
       method,
       agent?.slice(0, AGENT_MAX_CHARS) ?? null,
+      proof !== undefined && 'passkeyId' in proof ? proof.passkeyId : null,
+      ...(proof !== undefined && 'issuer' in proof ? [proof.issuer, proof.subject] : [null, null]),
     ],
   )
   return rows[0] === undefined ? null : { session: toSession(rows[0]), secret }

@@ -64,3 +64,14 @@ test('a person whose session ends while a company account is being connected doe
   expect(status).toBe(401)
   expect(await enter('late')).toBe(401)
 })
+
+test('a company account signs nobody in if the person’s email address changes during the sign-in', async () => {
+  const person = await signInAs(service, 'viewer')
+  expect(await connect(person, 'entering')).toBe(204)
+  const status = await changingBefore(
+    'into console_sessions',
+    () => move(person.personId),
+    () => enter('entering'),
+  )
+  expect(status).toBe(401)
+})

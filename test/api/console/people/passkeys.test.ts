@@ -247,6 +247,27 @@ test('after an operator has changed a person’s email address, the old passkeys
   expect([status, body.message]).toEqual([401, 'The passkey is refused: nobody here has it'])
 })
 
+test('a passkey signs nobody in if the person’s email address changes during the sign-in', async () => {
+  const { person, device } = await personWithPasskey()
+  const operator = await signIn(service)
+  const { status, body } = await changingBefore(
+    'update passkeys set counter',
+    () => operator.patch(`/people/${person.personId}`, newAddress()),
+    () => signInWith((text) => device.signed(text, { owner: person.personId })),
+  )
+  expect([status, body.message]).toEqual([
+    401,
+    'The passkey is refused: it was used at the same time',
+  ])
+  const again = await personWithPasskey()
+  const late = await changingBefore(
+    'into console_sessions',
+    () => operator.patch(`/people/${again.person.personId}`, newAddress()),
+    () => signInWith((text) => again.device.signed(text, { owner: again.person.personId })),
+  )
+  expect(late.status).toBe(401)
+})
+
 test('a person whose session ends while a passkey is being added does not get the passkey', async () => {
   const { person } = await personWithPasskey()
   const operator = await signIn(service)
