@@ -14,9 +14,8 @@ import {
   findUse,
   startUse,
 } from '../../../sql/vault/uses.ts'
-import { startTestService, type TestService } from '../../support/service.ts'
-import { whileHeld } from '../../support/till/tillRows.ts'
 import { type Answer, startTestService, type TestService } from '../../support/service.ts'
+import { whileHeld } from '../../support/till/tillRows.ts'
 import { vaultPath as path } from '../../support/vault/vault.ts'
 import '../../support/long.ts'
 
