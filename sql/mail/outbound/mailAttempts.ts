@@ -106,13 +106,16 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
   )
   await db.query({
     name: 'record-recipients',
-    // The SQL keeps the state `bounced`, because another transaction can record a bounce before this update.
+    // The SQL keeps the state `bounced`, because another transaction can record a bounce before this update. It takes the
+    // pause until the next attempt from the clock of this process, and the moment from the clock of the database, which
+    // decides when a mail is due.
     text: `
       update outbound_recipients r set
         state = case o.state when 'postponed' then r.state else o.state end,
         error = case o.state when 'postponed' then r.error else o.error end,
         attempts = r.attempts + case o.state when 'postponed' then 0 else 1 end,
-        next_attempt_at = coalesce(o.next_attempt_at, r.next_attempt_at), relay_id = coalesce(o.relay_id, r.relay_id),
+        next_attempt_at = coalesce(statement_timestamp() + (o.next_attempt_at - $7::timestamptz), r.next_attempt_at),
+        relay_id = coalesce(o.relay_id, r.relay_id),
         updated_at = clock_timestamp()
       from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[])
         o (message_row, address, state, error, next_attempt_at, relay_id)
@@ -125,6 +128,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
       recipients.map(({ error }) => error),
       recipients.map(({ nextAttemptAt }) => nextAttemptAt),
       recipients.map((recipient) => ('relayId' in recipient ? recipient.relayId : null)),
+      new Date(),
     ],
   })
   for (const outcome of outcomes) {

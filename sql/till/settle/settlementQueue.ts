@@ -196,15 +196,16 @@ export async function findUntaken(
 }
 
 /**
- * Queues the settlement job of a payment, in place of a waiting job of the same payment. If `runAt` is null, the job is
- * due at once, even if a settler (a worker process that settles payments) has taken the payment.
+ * Queues the settlement job of a payment, in place of a waiting job of the same payment.
+ * @param due is a time of the database's clock, or the milliseconds until the job is due. If it is null, the job is due
+ * at once, even if a settler (a worker process that settles payments) has taken the payment.
  */
 export async function queueSettlement(
   db: Queryable,
   paymentId: string,
-  runAt: Date | null,
+  due: Date | { inMs: number } | null,
 ): Promise<void> {
-  if (runAt === null) {
+  if (due === null) {
     await db.query(
       `update payments set settle_after = null where id = $1 and settle_after is not null`,
       [paymentId],
@@ -214,7 +215,7 @@ export async function queueSettlement(
     task: 'settle_payment',
     payload: { paymentId },
     key: `settle_payment:${paymentId}`,
-    ...(runAt === null ? {} : { runAt }),
+    ...(due instanceof Date ? { runAt: due } : due),
   })
 }
 
@@ -247,6 +248,7 @@ export async function postponePayments(
      * from now on.
      */
     isContradicted: boolean
+    /** Holds the time of the next attempt, by the clock of this process. */
     runAt: Date
   }[],
 ): Promise<void> {
@@ -254,13 +256,15 @@ export async function postponePayments(
   await transaction(pool, async (db) => {
     const ordered = payments.toSorted((a, b) => (a.paymentId < b.paymentId ? -1 : 1))
     for (const { paymentId, trouble, isContradicted, runAt } of ordered) {
-      const { rowCount } = await db.query(
-        `update payments set trouble = $2, trouble_count = trouble_count + 1, settle_after = $3,
+      // The SQL adds the pause to the clock of the database, which decides when the payment is due.
+      const { rows } = await db.query<{ settle_after: Date }>(
+        `update payments set trouble = $2, trouble_count = trouble_count + 1,
+           settle_after = clock_timestamp() + ($3::timestamptz - $5::timestamptz),
            goes_alone = goes_alone or $4, contradiction_count = contradiction_count + $4::int
-         where id = $1 and state = 'verified'`,
-        [paymentId, trouble, runAt, isContradicted],
+         where id = $1 and state = 'verified' returning settle_after`,
+        [paymentId, trouble, runAt, isContradicted, new Date()],
       )
-      if (rowCount === 1) await queueSettlement(db, paymentId, runAt)
+      if (rows[0] !== undefined) await queueSettlement(db, paymentId, rows[0].settle_after)
     }
   })
 }

@@ -11,7 +11,10 @@ import type { Pool } from '../../../sql/db.ts'
 import { queueAnnouncement } from '../../../sql/mail/approval/heldAnnouncements.ts'
 import { parseAgainLater } from '../../../sql/mail/inbound/inboundMails.ts'
 import { queueSearchable } from '../../../sql/mail/messages/attachmentTexts.ts'
+import { postponePayments } from '../../../sql/till/settle/settlementQueue.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+import { begin, newSent, recordSent } from '../../support/mail/mailRows.ts'
+import { newPayment } from '../../support/till/tillRows.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -23,6 +26,15 @@ afterAll(() => database[Symbol.asyncDispose]())
 const ID = '0a1b2c3d4e5f60718293a4b5'
 const HOUR_MS = 3_600_000
 const WAIT_MS = 60_000
+
+/** Returns the milliseconds until the job with the given key is due. */
+async function waitMs(key: string): Promise<number> {
+  const { rows } = await database.pool.query(
+    `select extract(epoch from run_at - clock_timestamp())::float8 * 1000 as ms from graphile_worker.jobs where key = $1`,
+    [key],
+  )
+  return rows[0].ms
+}
 
 /** Maps each function that queues a waiting job to a call that makes its job wait for 60 to 90 seconds. */
 const QUEUED: Record<string, (pool: Pool) => Promise<unknown>> = {
@@ -46,6 +58,39 @@ describe.each([
     await QUEUED[name]!(pool)
     const { rows } = await pool.query(
       'select extract(epoch from run_at - clock_timestamp())::float8 * 1000 as ms from graphile_worker.jobs',
+    )
+    expect(rows[0].ms).toBeWithin(WAIT_MS / 2, WAIT_MS * 1.5)
+  })
+
+  test('a postponed mail is due at the right moment', async () => {
+    const { pool } = database
+    const sent = await newSent(pool)
+    const mail = await begin(pool, sent)
+    setSystemTime(Date.now() + aheadMs)
+    const nextAttemptAt = new Date(Date.now() + WAIT_MS)
+    const recipients = mail.due.map(
+      ({ address }) => ({ address, state: 'postponed', error: null, nextAttemptAt }) as const,
+    )
+    expect(await recordSent(pool, mail, { recipients })).toBe(true)
+    expect(await waitMs(`send_mail:${sent.row}`)).toBeWithin(WAIT_MS / 2, WAIT_MS * 1.5)
+    const { rows } = await pool.query(
+      `select extract(epoch from next_attempt_at - clock_timestamp())::float8 * 1000 as ms
+       from outbound_recipients where message_row = $1`,
+      [sent.row],
+    )
+    expect(rows[0].ms).toBeWithin(WAIT_MS / 2, WAIT_MS * 1.5)
+  })
+
+  test('a postponed payment is due at the right moment', async () => {
+    const { pool } = database
+    const paymentId = await newPayment(pool)
+    setSystemTime(Date.now() + aheadMs)
+    const runAt = new Date(Date.now() + WAIT_MS)
+    await postponePayments(pool, [{ paymentId, trouble: 'silent', isContradicted: false, runAt }])
+    expect(await waitMs(`settle_payment:${paymentId}`)).toBeWithin(WAIT_MS / 2, WAIT_MS * 1.5)
+    const { rows } = await pool.query(
+      `select extract(epoch from settle_after - clock_timestamp())::float8 * 1000 as ms from payments where id = $1`,
+      [paymentId],
     )
     expect(rows[0].ms).toBeWithin(WAIT_MS / 2, WAIT_MS * 1.5)
   })

@@ -176,7 +176,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
       else if (settleAfter !== null) await putOff(jobs, id, settleAfter)
       else if (goesAlone && ++aloneJobs > ALONE_MAX) {
         const delayMs = Math.max(ALONE_DELAY_MS, aloneMore * ALONE_DELAY_EACH_MS)
-        await putOff(jobs, id, new Date(Date.now() + delayMs))
+        await putOff(jobs, id, { inMs: delayMs })
       } else {
         isLocked ||= goesAlone ? aloneInHand === 0 : groups === 'free'
         askAgain(id, jobs.get(id)!)
@@ -192,8 +192,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     jobs.delete(id)
   }
 
-  const putOff = async (jobs: Map<string, Waiting>, id: string, runAt: Date) => {
-    await queueSettlement(view.pool, id, runAt)
+  const putOff = async (jobs: Map<string, Waiting>, id: string, due: Date | { inMs: number }) => {
+    await queueSettlement(view.pool, id, due)
     end(jobs, id)
   }
 
