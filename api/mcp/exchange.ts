@@ -14,7 +14,8 @@ export async function exchange(
   connection: Connection,
 ): Promise<Response> {
   if (!(await isLegacyRequest(request, body))) return await answerModern(request, body, connection)
-  if (lacksVersion(body)) return versionMissing(body)
+  const fault = 'id' in body ? paramsFault(body) : null
+  if (fault !== null) return invalidParams(body, fault)
   const mcp = createMcpServer(connection)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   // The type cast is needed under exactOptionalPropertyTypes, because the transport class of the MCP SDK does not
@@ -38,15 +39,23 @@ async function asList(response: Response): Promise<Response> {
 }
 
 /**
- * Tells whether an `initialize` request names no MCP version. This check is needed, because the MCP SDK would return
- * the code of an internal error for such a request.
+ * Returns the rule that the parameters of a request break. Null means that the MCP SDK may read them. This check is
+ * needed, because the MCP SDK would return the code of an internal error, and the words of its schema library.
  */
-const lacksVersion = (body: object): boolean =>
-  methodOf(body) === 'initialize' &&
-  typeof (body as { params?: { protocolVersion?: unknown } }).params?.protocolVersion !== 'string'
+function paramsFault(body: object): string | null {
+  const { params } = body as { params?: Record<string, unknown> | null }
+  const method = methodOf(body)
+  if (method === 'initialize' && typeof params?.protocolVersion !== 'string') {
+    return 'params.protocolVersion must be a text, such as 2025-11-25'
+  }
+  if (method !== 'tools/call') return null
+  if (typeof params?.name !== 'string') return 'params.name must be the name of a tool'
+  const { arguments: args = {} } = params
+  const isObject = typeof args === 'object' && args !== null && !Array.isArray(args)
+  return isObject ? null : 'params.arguments must be a JSON object'
+}
 
-function versionMissing(body: object): Response {
+function invalidParams(body: object, message: string): Response {
   const id = 'id' in body ? body.id : null
-  const message = 'params.protocolVersion must be a text, such as 2025-11-25'
   return Response.json({ jsonrpc: '2.0', id, error: { code: JsonRpcCode.InvalidParams, message } })
 }

@@ -44,6 +44,21 @@ const call = (id: number, name = 'whoami', args = {}) => ({
   params: { name, arguments: args },
 })
 
+test.each([
+  [{ name: 'whoami', arguments: null }, 'params.arguments must be a JSON object'],
+  [{ name: 'whoami', arguments: '{}' }, 'params.arguments must be a JSON object'],
+  [{ name: 'whoami', arguments: [] }, 'params.arguments must be a JSON object'],
+  [{ arguments: {} }, 'params.name must be the name of a tool'],
+  [{ name: 7 }, 'params.name must be the name of a tool'],
+  [undefined, 'params.name must be the name of a tool'],
+])(
+  'a tool call with the parameters %j is answered as a fault of the caller',
+  async (params, message) => {
+    const { status, body } = await post({ jsonrpc: '2.0', id: 3, method: 'tools/call', params })
+    expect([status, body.id, body.error]).toEqual([200, 3, { code: -32602, message }])
+  },
+)
+
 test('the endpoint /mcp has the same authentication, error format and headers as REST', async () => {
   for (const [key, message] of [
     [null, 'Missing or invalid Authorization header'],
