@@ -187,8 +187,8 @@ const tell = (db: Queryable, id: string) =>
 
 /**
  * Takes the result of a sign-in at the company's identity provider, which can be taken only once.
- * @returns the account, and the person who has connected it. The value `nobody` means that nobody has
- * connected the account. The value `taken` means that the result of the sign-in was used before.
+ * @returns the account, and the person who has connected it. The value `nobody` means that nobody has connected the
+ * account. The value `taken` means that the result of the sign-in was used before.
  */
 export async function takeSignIn(
   db: Queryable,
